@@ -1,0 +1,54 @@
+"""What a GPU source answers: the GPUs of this machine, and the processes that hold memory there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process with a context on a GPU.
+
+    pid: as the source reports it (NVML in a container: the host's). bytes: device memory it holds,
+    or None where the driver does not tell (WSL, WDDM), which is unknown and not zero.
+    """
+
+    pid: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU (or MIG instance) at one moment.
+
+    index: the source's own index, which for NVML is not CUDA's: join on uuid. total_bytes and
+    used_bytes: device memory, None where not known. problem: why processes could not be read, in
+    one line, or None.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    total_bytes: int | None
+    used_bytes: int | None
+    processes: tuple[GpuProcess, ...]
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Every GPU at one moment; time in seconds since the epoch."""
+
+    time: float
+    gpus: tuple[Gpu, ...]
+
+
+class GpuSource(Protocol):
+    """Something that can be asked who is on which GPU."""
+
+    kind: str  # "nvml" or "virtual", for the report
+
+    def snapshot(self) -> Snapshot: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Findings and placements as text, JSON, SARIF, GitHub annotations and HTML."""

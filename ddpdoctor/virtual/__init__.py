@@ -1,0 +1,1 @@
+"""Virtual GPUs: N CUDA devices on a machine that has none."""
