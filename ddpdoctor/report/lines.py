@@ -30,7 +30,7 @@ def github(finding: Finding) -> str:
     properties = {"title": f"ddpdoctor ({finding.code})"}
     start, end = finding.location, finding.end_location
     if finding.filename:
-        properties["file"] = _from_here(finding.filename)
+        properties["file"] = printable(_from_here(finding.filename))
     if finding.filename and start:
         end = end or start
         properties |= {"line": str(start.row), "endLine": str(end.row)}

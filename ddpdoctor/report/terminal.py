@@ -40,7 +40,7 @@ class Screen:
         return cls(columns, colour, terminal)
 
     def style(self, text: str, fg: str | None = None, bold: bool = False) -> str:
-        return click.style(text, fg=fg, bold=bold) if self.colour and text else text
+        return click.style(text, fg=fg, bold=bold or None) if self.colour and text else text
 
 
 def printable(text: str) -> str:
