@@ -137,10 +137,11 @@ class RankProgress:
 class ProbeRun:
     """One run of a program.
 
-    source: "virtual" or "nvml". started: seconds since the epoch, the zero of every "at" (the
-    placement's memory curves count from the epoch). outcome: "completed", "failed", "hung", "stopped" (by the user)
-    or "crashed" (the launcher itself died). placement: the peak over the run. notes: sentences the
-    reader must know (virtual GPUs were used, a pid namespace did not match).
+    source: "virtual", "nvml" or "none" (no GPU was watched). started: seconds since the epoch, the
+    zero of every "at" (the placement's memory curves count from the epoch). outcome: "completed",
+    "failed", "hung", "stopped" (by the user) or "crashed" (the launcher itself died). output: the
+    last lines that the first rank printed, without control characters. notes: sentences the
+    reader must know (virtual GPUs were used, processes had to be stopped).
     """
 
     command: tuple[str, ...]
@@ -158,6 +159,7 @@ class ProbeRun:
     stacks: tuple[StackGroup, ...]
     failure: Failure | None
     findings: tuple[Finding, ...]
+    output: tuple[str, ...]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
