@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ddpdoctor.gpus.snapshot import Gpu, GpuProcess, GpuSource, Snapshot
+from ddpdoctor.gpus.snapshot import Gpu, GpuProcess, GpuSource, MigInstance, Snapshot
 
-__all__ = ["Gpu", "GpuProcess", "GpuSource", "Snapshot"]
+__all__ = ["Gpu", "GpuProcess", "GpuSource", "MigInstance", "Snapshot"]

@@ -19,12 +19,22 @@ class GpuProcess:
 
 
 @dataclass(frozen=True)
+class MigInstance:
+    """The place of a MIG instance on its GPU; older drivers name it so in CUDA_VISIBLE_DEVICES."""
+
+    parent_uuid: str
+    gpu_instance: int
+    compute_instance: int
+
+
+@dataclass(frozen=True)
 class Gpu:
     """One GPU (or MIG instance) at one moment.
 
-    index: the source's own index, which for NVML is not CUDA's: join on uuid. total_bytes and
-    used_bytes: device memory, None where not known. problem: why processes could not be read, in
-    one line, or None.
+    index: the source's own index, which for NVML is not CUDA's: join on uuid. Where MIG is on, each
+    instance counts as a GPU of its own, in the place of the GPU it is part of. total_bytes and
+    used_bytes: device memory, None where not known. problem: what could not be read, in one line,
+    or None.
     """
 
     index: int
@@ -34,6 +44,7 @@ class Gpu:
     used_bytes: int | None
     processes: tuple[GpuProcess, ...]
     problem: str | None = None
+    mig: MigInstance | None = None
 
 
 @dataclass(frozen=True)

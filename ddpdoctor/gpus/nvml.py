@@ -1,0 +1,99 @@
+"""The GPUs of this machine through NVML; every quirk of it is handled here and in nvml_*.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ddpdoctor.gpus import nvml_binding
+from ddpdoctor.gpus.nvml_processes import processes
+from ddpdoctor.gpus.snapshot import Gpu, MigInstance, Snapshot
+
+
+class NvmlSource:
+    """NVML as a GpuSource.
+
+    Opening it raises NoGpu or DdpdoctorError (see nvml_binding.start). Once it is open nothing
+    raises: what cannot be read of a GPU stands in its problem, and the other GPUs go on.
+    """
+
+    kind = "nvml"
+
+    def __init__(self) -> None:
+        self._pynvml = nvml_binding.start()
+        self._count: int = self._pynvml.nvmlDeviceGetCount()
+        self._seen: dict[int, list[Gpu]] = {}
+
+    def snapshot(self) -> Snapshot:
+        gpus: list[Gpu] = []
+        for number in range(self._count):
+            for gpu in self._at(number):
+                gpus.append(replace(gpu, index=len(gpus)))
+        return Snapshot(time.time(), tuple(gpus))
+
+    def close(self) -> None:
+        self._pynvml.nvmlShutdown()
+
+    def _at(self, number: int) -> list[Gpu]:
+        """The GPU at NVML's index or its MIG instances; as last seen, if it cannot be asked."""
+        nvml = self._pynvml
+        try:
+            # Asked anew each time: a handle from before a reset names a GPU that is lost.
+            handle = nvml.nvmlDeviceGetHandleByIndex(number)
+            if self._mig_is_on(handle):
+                gpus = list(self._instances(handle))
+            else:
+                gpus = [self._read(handle)]
+        except nvml.NVMLError as error:
+            problem = f"NVML says '{error}'"
+            unseen = Gpu(number, f"unknown-{number}", "unknown GPU", None, None, ())
+            return [
+                replace(gpu, used_bytes=None, processes=(), problem=problem)
+                for gpu in self._seen.get(number, [unseen])
+            ]
+        self._seen[number] = gpus
+        return gpus
+
+    def _mig_is_on(self, handle: Any) -> bool:
+        nvml = self._pynvml
+        try:
+            current, _pending = nvml.nvmlDeviceGetMigMode(handle)
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+            return False  # cards before Ampere, drivers before 450
+        return bool(current)
+
+    def _instances(self, handle: Any) -> Iterator[Gpu]:
+        """CUDA cannot use a GPU with MIG on as a whole, so its instances take its place."""
+        nvml = self._pynvml
+        parent = nvml.nvmlDeviceGetUUID(handle)
+        for slot in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+            try:
+                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, slot)
+            except nvml.NVMLError_NotFound:
+                continue  # an empty slot; slots are not filled in order
+            mig = MigInstance(
+                parent,
+                nvml.nvmlDeviceGetGpuInstanceId(instance),
+                nvml.nvmlDeviceGetComputeInstanceId(instance),
+            )
+            yield replace(self._read(instance), mig=mig)
+
+    def _read(self, handle: Any) -> Gpu:
+        nvml = self._pynvml
+        uuid = nvml.nvmlDeviceGetUUID(handle)
+        name = nvml.nvmlDeviceGetName(handle)
+        total, used, memory_problem = self._memory(handle)
+        found, problem = processes(nvml, handle)
+        return Gpu(0, uuid, name, total, used, found, problem or memory_problem)
+
+    def _memory(self, handle: Any) -> tuple[int | None, int | None, str | None]:
+        nvml = self._pynvml
+        try:
+            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        except nvml.NVMLError_NotSupported:
+            return None, None, None  # GPUs that share the machine's memory (GB10, Jetson)
+        except nvml.NVMLError as error:
+            return None, None, f"NVML says '{error}' when asked for its memory"
+        return memory.total, memory.used, None
