@@ -43,9 +43,13 @@ class Progress:
 
 
 class ProgressWriter:
-    """The writing side; the caller opens a new one in a forked child."""
+    """The writing side. A forked child must move to a file of its own."""
 
     def __init__(self, path: str) -> None:
+        self.move_to(path)
+
+    def move_to(self, path: str) -> None:
+        """Count from zero in that file. Raises OSError where the disk is full."""
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Reserved now: a disk that fills up later would turn a write into SIGBUS.

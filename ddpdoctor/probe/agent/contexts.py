@@ -1,0 +1,65 @@
+"""Who opened a context on which real GPU. Virtual GPUs write this into their ledger themselves."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import torch
+
+from ddpdoctor.probe.agent.user_code import stack, user_place
+from ddpdoctor.probe.records import Recorder
+from ddpdoctor.virtual.devices import COUNT_VARIABLE
+
+_INTERVAL_SECONDS = 0.02
+
+
+def install(recorder: Recorder) -> None:
+    if os.environ.get(COUNT_VARIABLE, "0") != "0" or not torch.backends.cuda.is_built():
+        return
+    start = torch.cuda._lazy_init
+
+    # C++ calls this one, too, at the first CUDA use of the process.
+    @functools.wraps(start)
+    def _lazy_init() -> None:
+        first = not torch.cuda.is_initialized()
+        start()
+        if first and torch.cuda.is_initialized():
+            place = user_place(stack(sys._getframe(1)))
+            recorder.write("cuda", place=place, visible=_visible())
+            threading.Thread(target=_watch, args=(recorder,), daemon=True).start()
+
+    torch.cuda._lazy_init = _lazy_init
+
+
+def _visible() -> list[str]:
+    """UUIDs of the visible devices, by CUDA device index, in NVML's spelling."""
+    uuids = []
+    for index in range(torch.cuda.device_count()):
+        uuid = str(torch.cuda.get_device_properties(index).uuid)
+        uuids.append(uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}")
+    return uuids
+
+
+def _watch(recorder: Recorder) -> None:
+    """Record each new context with the line that the main thread is in.
+
+    Creating a context takes the driver 100 ms and more, so a look every 20 ms finds the line that
+    asked for it or the one right after it.
+    """
+    main = threading.main_thread().ident
+    has_context: Any = torch._C._cuda_hasPrimaryContext  # type: ignore[attr-defined]
+    waiting = set(range(torch.cuda.device_count()))
+    while waiting and main is not None:
+        # The frame before the question: the answer may have changed under a later line.
+        frame = sys._current_frames().get(main)
+        for index in sorted(waiting):
+            if has_context(index):
+                waiting.discard(index)
+                recorder.write("context", device=index, place=user_place(stack(frame)))
+        del frame
+        time.sleep(_INTERVAL_SECONDS)

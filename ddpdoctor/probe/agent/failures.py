@@ -1,0 +1,77 @@
+"""Records the exception that ends a process, at the moment it does, before launchers wrap it."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing.process
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import torch.multiprocessing.spawn
+
+from ddpdoctor.probe.agent import mismatches
+from ddpdoctor.probe.records import Recorder
+
+_MOST_CHARACTERS = 100_000
+
+
+def install(recorder: Recorder) -> None:
+    shown = sys.excepthook
+
+    def excepthook(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        record_failure(recorder, error)
+        shown(kind, error, trace)
+
+    sys.excepthook = excepthook
+    shown_in_thread = threading.excepthook
+
+    def thread_excepthook(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            record_failure(recorder, args.exc_value, thread=True)
+        shown_in_thread(args)
+
+    threading.excepthook = thread_excepthook
+
+    # multiprocessing and mp.spawn catch what their target raises: sys.excepthook never sees it.
+    process = multiprocessing.process.BaseProcess
+    process.run = _recording(process.run, recorder)  # type: ignore[method-assign]
+    spawn: Any = torch.multiprocessing.spawn
+    wrapped = spawn._wrap
+
+    @functools.wraps(wrapped)
+    def _wrap(fn: Callable[..., Any], *arguments: Any) -> Any:
+        return wrapped(_recording(fn, recorder), *arguments)
+
+    spawn._wrap = _wrap
+
+
+def record_failure(recorder: Recorder, error: BaseException, thread: bool = False) -> None:
+    """Type, text and traceback of an uncaught exception, and the mismatch in it if it is one."""
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        return
+    mismatches.record_from_traceback(recorder, error)
+    recorder.write(
+        "exception",
+        type=type(error).__name__,
+        text=str(error)[:_MOST_CHARACTERS],
+        traceback="".join(traceback.format_exception(error))[-_MOST_CHARACTERS:],
+        thread=thread,
+    )
+
+
+def _recording(function: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            record_failure(recorder, error)
+            raise
+
+    return recorded

@@ -1,0 +1,79 @@
+"""Tells the user's own lines from the libraries', and finds where a variable was made."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import os
+import sysconfig
+from types import CodeType, FrameType
+from typing import Any
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_LIBRARY_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STANDARD = tuple(
+    folder + os.sep
+    for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    if folder
+)
+
+
+@functools.cache
+def is_user_file(filename: str) -> bool:
+    """A file of the program: not torch's, another installed library's, Python's or ours."""
+    return (
+        not filename.startswith("<")
+        and not filename.startswith((*_STANDARD, _PACKAGE))
+        and not any(folder in filename for folder in _LIBRARY_FOLDERS)
+    )
+
+
+def stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
+    """The frames from this one outwards, each with its line."""
+    frames = []
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return frames
+
+
+def user_place(frames: list[tuple[FrameType, int]]) -> dict[str, Any] | None:
+    """The innermost line of the user's program among the frames, innermost first."""
+    for frame, row in frames:
+        if is_user_file(frame.f_code.co_filename):
+            return place(frame.f_code.co_filename, row)
+    return None
+
+
+def place(filename: str, row: int) -> dict[str, Any]:
+    return {
+        "filename": os.path.abspath(filename),
+        "row": row,
+        "source": linecache.getline(filename, row).strip(),
+    }
+
+
+def assigned_before(code: CodeType, name: str, row: int) -> dict[str, Any] | None:
+    """The last line before row that assigns name in that function, read from its text.
+
+    Read from the text and not watched at run time, so that it costs nothing until something has
+    failed, and works on real GPUs alike. None for an argument that is never assigned.
+    """
+    rows = [
+        node.lineno
+        for node in ast.walk(_tree(code.co_filename))
+        if isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Store)
+        and code.co_firstlineno <= node.lineno < row
+    ]
+    return place(code.co_filename, max(rows)) if rows else None
+
+
+@functools.lru_cache(maxsize=8)
+def _tree(filename: str) -> ast.Module:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:  # a notebook cell, a template: no text to read
+        return ast.Module([], [])
