@@ -50,6 +50,9 @@ class ProgressWriter:
 
     def move_to(self, path: str) -> None:
         """Count from zero in that file. Raises OSError where the disk is full."""
+        self._memory = mmap.mmap(-1, _SIZE)  # never the parent's own, whatever fails below
+        self._counts = [0, 0, 0]
+        self._first_step = 0.0
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Reserved now: a disk that fills up later would turn a write into SIGBUS.
@@ -57,8 +60,6 @@ class ProgressWriter:
             self._memory = mmap.mmap(file, _SIZE)
         finally:
             os.close(file)
-        self._counts = [0, 0, 0]
-        self._first_step = 0.0
 
     def step(self) -> None:
         now = time.time()

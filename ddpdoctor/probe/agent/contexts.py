@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import threading
 import time
@@ -11,29 +10,29 @@ from typing import Any
 
 import torch
 
-from ddpdoctor.probe.agent.user_code import stack, user_place
+from ddpdoctor.probe.agent.user_code import has_virtual_gpus, stack, user_place
 from ddpdoctor.probe.records import Recorder
-from ddpdoctor.virtual.devices import COUNT_VARIABLE
 
 _INTERVAL_SECONDS = 0.02
 
 
 def install(recorder: Recorder) -> None:
-    if os.environ.get(COUNT_VARIABLE, "0") != "0" or not torch.backends.cuda.is_built():
+    cuda: Any = torch.cuda
+    if has_virtual_gpus() or torch.version.cuda is None:
         return
-    start = torch.cuda._lazy_init
+    start = cuda._lazy_init
 
     # C++ calls this one, too, at the first CUDA use of the process.
     @functools.wraps(start)
     def _lazy_init() -> None:
-        first = not torch.cuda.is_initialized()
+        first = not cuda.is_initialized()
         start()
-        if first and torch.cuda.is_initialized():
+        if first and cuda.is_initialized():
             place = user_place(stack(sys._getframe(1)))
             recorder.write("cuda", place=place, visible=_visible())
             threading.Thread(target=_watch, args=(recorder,), daemon=True).start()
 
-    torch.cuda._lazy_init = _lazy_init
+    cuda._lazy_init = _lazy_init
 
 
 def _visible() -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-import torch.multiprocessing.spawn
+from torch.multiprocessing import spawn as torch_spawn
 
 from ddpdoctor.probe.agent import mismatches
 from ddpdoctor.probe.records import Recorder
@@ -41,7 +41,7 @@ def install(recorder: Recorder) -> None:
     # multiprocessing and mp.spawn catch what their target raises: sys.excepthook never sees it.
     process = multiprocessing.process.BaseProcess
     process.run = _recording(process.run, recorder)  # type: ignore[method-assign]
-    spawn: Any = torch.multiprocessing.spawn
+    spawn: Any = torch_spawn
     wrapped = spawn._wrap
 
     @functools.wraps(wrapped)

@@ -15,7 +15,13 @@ from typing import Any
 import torch
 
 import ddpdoctor.virtual
-from ddpdoctor.probe.agent.user_code import assigned_before, is_user_file, stack, user_place
+from ddpdoctor.probe.agent.user_code import (
+    assigned_before,
+    has_virtual_gpus,
+    is_user_file,
+    stack,
+    user_place,
+)
 from ddpdoctor.probe.records import Recorder
 
 Frames = list[tuple[FrameType, int]]  # innermost first, each with its line

@@ -60,7 +60,8 @@ def install(recorder: Recorder) -> None:
             for operation, tensors, message in _of_optimizer(optimizer):
                 tell(operation, tensors, message)
 
-    register_optimizer_step_post_hook(after_step)
+    on_step: Any = register_optimizer_step_post_hook
+    on_step(after_step)
 
 
 Misplaced = tuple[str, list[dict[str, Any]], str]

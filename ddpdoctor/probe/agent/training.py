@@ -24,7 +24,8 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
     backwards = [0]
     losses: list[torch.Tensor] = []
 
-    register_optimizer_step_post_hook(lambda *_: progress.step())
+    on_step: Any = register_optimizer_step_post_hook
+    on_step(lambda *_: progress.step())
 
     construct = DistributedDataParallel.__init__
     forward = DistributedDataParallel.forward

@@ -10,6 +10,8 @@ import sysconfig
 from types import CodeType, FrameType
 from typing import Any
 
+from ddpdoctor.virtual.devices import COUNT_VARIABLE
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _LIBRARY_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD = tuple(
@@ -27,6 +29,10 @@ def is_user_file(filename: str) -> bool:
         and not filename.startswith((*_STANDARD, _PACKAGE))
         and not any(folder in filename for folder in _LIBRARY_FOLDERS)
     )
+
+
+def has_virtual_gpus() -> bool:
+    return os.environ.get(COUNT_VARIABLE, "0") != "0"
 
 
 def stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
