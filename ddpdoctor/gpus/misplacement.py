@@ -57,9 +57,9 @@ def _several_ranks(gpu: GpuRow, ranks: Sequence[RankRow]) -> Finding:
         code="DDP501",
         severity=Severity.ERROR,
         message=f"{len(ranks)} ranks are on GPU {gpu.index} ({gpu.name}): {spell(numbers)}.",
-        behaviour=f"{spell(strays).capitalize()} should be elsewhere: {_owns(ranks, gpu)}."
+        behaviour=f"{_sentence(spell(strays))} should be elsewhere: {_owns(ranks, gpu)}."
         if strays
-        else f"{spell(numbers).capitalize()} were given the same visible device.",
+        else f"{_sentence(spell(numbers))} were given the same visible device.",
         symptom=f"{len(ranks)} processes on GPU {gpu.index} in nvtop and the other GPUs idle; "
         "NCCL stops with an invalid usage error or hangs, or GPU memory runs out.",
         repair=_BIND if strays else "give each rank its own device in CUDA_VISIBLE_DEVICES",
@@ -76,7 +76,7 @@ def _not_its_own(gpu: GpuRow, guests: Sequence[RankRow], owned: bool) -> Finding
         code="DDP502",
         # Nobody's GPU may be a model split over several devices by intention.
         severity=Severity.ERROR if owned else Severity.WARNING,
-        message=f"{spell(numbers).capitalize()} {verb} {amount} on GPU {gpu.index} "
+        message=f"{_sentence(spell(numbers))} {verb} {amount} on GPU {gpu.index} "
         f"({gpu.name}), which is not {'its' if len(guests) == 1 else 'their'} own.",
         behaviour=f"{_owns(guests, gpu)}.",
         symptom=f"more than one process on GPU {gpu.index} in nvtop, about 500 MiB or more each; "
@@ -91,19 +91,18 @@ def _not_its_own(gpu: GpuRow, guests: Sequence[RankRow], owned: bool) -> Finding
 def _too_few_gpus(ranks: Sequence[RankRow]) -> Finding | None:
     if not ranks or any(rank.visible is None for rank in ranks):
         return None
-    visible = {index for rank in ranks for index in rank.visible or ()}
+    visible = {uuid for rank in ranks for uuid in rank.visible or ()}
     if len(ranks) <= len(visible):
         return None
-    together = {
-        index: tuple(rank.rank for rank in ranks if rank.own == index) for index in sorted(visible)
-    }
+    owned = sorted({rank.own for rank in ranks if rank.own is not None})
+    together = {i: tuple(rank.rank for rank in ranks if rank.own == i) for i in owned}
     sharing = [f"{spell(on)} share GPU {i}" for i, on in together.items() if len(on) > 1]
     seen = "no GPU" if not visible else f"only {len(visible)} GPU{'s' * (len(visible) > 1)}"
     return Finding(
         code="DDP505",
         severity=Severity.ERROR,
         message=f"{len(ranks)} ranks run on this machine, but they see {seen}.",
-        behaviour=f"{'; '.join(sharing).capitalize()}." if sharing else "No rank has a GPU.",
+        behaviour=f"{_sentence('; '.join(sharing))}." if sharing else "No rank has a GPU.",
         symptom="NCCL refuses two ranks on one GPU (invalid usage, duplicate GPU); a device index "
         "taken from the local rank raises 'invalid device ordinal'.",
         repair=f"start one rank a GPU: --nproc-per-node={len(visible)}"
@@ -119,6 +118,10 @@ def _owns(ranks: Sequence[RankRow], gpu: GpuRow) -> str:
         for rank in ranks
         if rank.own not in (None, gpu.index)
     )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def spell(ranks: Sequence[int]) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ddpdoctor.gpus.snapshot import Gpu, Snapshot
+from ddpdoctor.gpus.pids import match
+from ddpdoctor.gpus.snapshot import Gpu, GpuProcess, Snapshot
 
 PID_MISMATCH = (
-    "pid namespace mismatch: the driver names process(es) {pids} on the GPUs, which do not exist "
-    "here, and none of the ranks; ddpdoctor runs in a container that hides the host's pids, so "
-    "the ranks cannot be told apart on the GPUs (start the container with --pid=host)"
+    "pid namespace mismatch: the driver names processes on the GPUs (pid {pids}) that do not exist "
+    "here, and no rank; inside a container that hides the host's pids, ranks cannot be found on "
+    "the GPUs so (start the container with --pid=host)"
 )
 
 
@@ -20,8 +21,9 @@ class RankProcess:
     """A process of a rank, as the process itself or its /proc entry tells.
 
     nspids: its ids in all pid namespaces it can see (NSpid), outermost first. visible: the UUIDs
-    of its visible devices by CUDA device index, None where not known. A rank may have several
-    processes (its data loading workers): each is listed with the same rank, the rank's own first.
+    of its visible devices by CUDA device index, None where not known; with or without the "GPU-"
+    that NVML writes and torch.cuda leaves out. A rank may have several processes (its data
+    loading workers): each is listed with the same rank, the rank's own first.
     """
 
     rank: int
@@ -93,7 +95,7 @@ class RankRow:
     """One rank over the whole time.
 
     own: the index of its own GPU, None where not known. devices: the indices of the GPUs it held
-    memory on. Indices are the source's (GpuRow.index), not CUDA's.
+    memory on. Indices are the source's (GpuRow.index), not CUDA's. visible: as in RankProcess.
     """
 
     rank: int
@@ -101,7 +103,7 @@ class RankRow:
     pid: int
     own: int | None
     devices: tuple[int, ...]
-    visible: tuple[int, ...] | None
+    visible: tuple[str, ...] | None
 
     @property
     def home(self) -> int | None:
@@ -153,12 +155,8 @@ def place(
     a note who they are; a pid that is neither a rank's nor a neighbour's is a stranger.
     """
     known = neighbours or {}
-    # Outer pids first: on the host NVML's pid is the first of NSpid; a driver that translates to
-    # the caller's namespace gives an inner one.
-    by_pid: dict[int, RankProcess] = {}
-    for process in ranks:
-        for pid in (process.pid, *process.nspids):
-            by_pid.setdefault(pid, process)
+    seen = {p.pid for sample in samples for gpu in sample.gpus for p in gpu.processes}
+    by_pid = match(seen, ranks)
     gpus = tuple(
         _gpu_row(uuid, samples, by_pid, known)
         for uuid in dict.fromkeys(gpu.uuid for sample in samples for gpu in sample.gpus)
@@ -166,7 +164,7 @@ def place(
     strangers = sorted(
         {p.pid for gpu in gpus for p in gpu.processes if p.rank is None and p.pid not in known}
     )
-    pid_mismatch = bool(ranks and strangers) and not any(gpu.ranks for gpu in gpus)
+    pid_mismatch = bool(strangers) and not any(gpu.ranks for gpu in gpus)
     problems = [f"GPU {gpu.index}: {gpu.problem}" for gpu in gpus if gpu.problem]
     if pid_mismatch:
         problems.insert(0, PID_MISMATCH.format(pids=", ".join(map(str, strangers))))
@@ -184,22 +182,27 @@ def _gpu_row(
     problem = next((gpu.problem for _, gpu in reversed(seen) if gpu.problem), None)
     occupants = []
     for pid in dict.fromkeys(p.pid for _, gpu in seen for p in gpu.processes):
-        curve = _curve(pid, seen)
-        # Some drivers list every rank on every GPU at 0 MiB: only memory counts as being there.
-        if all(held == 0 for _, held in curve):
+        here = [p for _, gpu in seen for p in gpu.processes if p.pid == pid]
+        if not any(_holds(entry) for entry in here):
             continue
         process = by_pid.get(pid)
+        told = [n for entry in here for n in (entry.bytes, entry.peak_bytes) if n is not None]
         occupants.append(
             Occupant(
                 pid=process.pid if process else pid,
                 rank=process.rank if process else None,
-                peak_bytes=max((held for _, held in curve if held is not None), default=None),
-                curve=curve,
-                note="" if process else known.get(pid, "not a process of this pid namespace"),
+                peak_bytes=max(told, default=None),
+                curve=_curve(pid, seen),
+                note="" if process else known.get(pid, "no process of that pid is known here"),
             )
         )
     occupants.sort(key=lambda o: (o.rank is None, o.rank or 0, o.pid))
     return GpuRow(last.index, uuid, last.name, last.total_bytes, tuple(occupants), problem)
+
+
+def _holds(entry: GpuProcess) -> bool:
+    """Some drivers list every process on every GPU at 0 MiB: only memory counts as being there."""
+    return entry.bytes != 0 or bool(entry.peak_bytes)
 
 
 def _curve(pid: int, seen: Sequence[tuple[float, Gpu]]) -> tuple[tuple[float, int | None], ...]:
@@ -216,19 +219,20 @@ def _curve(pid: int, seen: Sequence[tuple[float, Gpu]]) -> tuple[tuple[float, in
 
 
 def _rank_rows(ranks: Sequence[RankProcess], gpus: Sequence[GpuRow]) -> tuple[RankRow, ...]:
-    index = {gpu.uuid: gpu.index for gpu in gpus}
-    rows = {}
+    index = {_bare(gpu.uuid): gpu.index for gpu in gpus}
+    rows: dict[int, RankRow] = {}
     for process in ranks:
-        if process.rank in rows:
-            continue
-        rows[process.rank] = RankRow(
-            rank=process.rank,
-            local_rank=process.local_rank,
-            pid=process.pid,
-            own=index.get(process.own) if process.own else None,
-            devices=tuple(gpu.index for gpu in gpus if process.rank in gpu.ranks),
-            visible=None
-            if process.visible is None
-            else tuple(index[uuid] for uuid in process.visible if uuid in index),
-        )
+        if process.rank not in rows:
+            rows[process.rank] = RankRow(
+                rank=process.rank,
+                local_rank=process.local_rank,
+                pid=process.pid,
+                own=index.get(_bare(process.own)) if process.own else None,
+                devices=tuple(gpu.index for gpu in gpus if process.rank in gpu.ranks),
+                visible=process.visible,
+            )
     return tuple(rows[rank] for rank in sorted(rows))
+
+
+def _bare(uuid: str) -> str:
+    return uuid.removeprefix("GPU-").removeprefix("MIG-")

@@ -11,11 +11,14 @@ class GpuProcess:
     """A process with a context on a GPU.
 
     pid: as the source reports it (NVML in a container: the host's). bytes: device memory it holds,
-    or None where the driver does not tell (WSL, WDDM), which is unknown and not zero.
+    or None where the driver does not tell (WSL, WDDM), which is unknown and not zero. peak_bytes:
+    the most it has held so far, where the source knows (the virtual GPUs' ledger does, which also
+    keeps ended processes, at 0 bytes).
     """
 
     pid: int
     bytes: int | None
+    peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
