@@ -38,8 +38,9 @@ def place(
 ) -> list[str]:
     """`--> file:row:column`, then the lines around it in a gutter of numbers, carets under it.
 
-    Of a line longer than the screen the part around the carets is shown; a place of several lines
-    is marked on its first, one without an end on its first character. No excerpt where the file has no such line (any more).
+    Of a line longer than the screen the part around the carets is shown. A place of several lines
+    is marked on its first, one without an end on its first character. No excerpt where the file
+    has no such line (any more).
     """
     lines = source_lines(filename)
     known = 1 <= start.row <= len(lines)
@@ -60,7 +61,7 @@ def place(
     begin = offsets[min(start.column, len(offsets)) - 1]
     finish = max(offsets[min(stop, len(offsets)) - 1], begin + 1)
     room = max(screen.columns - gutter - 3, 20)
-    left = _window(begin, finish, offsets[-1], room)
+    left = _window(begin, finish, max(finish, offsets[-1]), room)
     carets = "^" * (min(finish, left + room) - begin)
     mark = " " * (begin - left) + style(carets, colour, bold=True)
 
@@ -89,7 +90,7 @@ def _window(begin: int, finish: int, length: int, room: int) -> int:
     if length <= room or finish <= room - len(_CUT):
         return 0
     lead = max((room - (finish - begin)) // 2, len(_CUT))
-    return min(begin - lead, max(length - room, 0))
+    return max(min(begin - lead, length - room), 0)
 
 
 def _part(line: str, left: int, room: int) -> str:

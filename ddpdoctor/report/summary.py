@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ddpdoctor.findings import Applicability, Finding, Severity
-
+from ddpdoctor.report.words import count
 
 _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "remark"}
 
@@ -26,17 +26,17 @@ class Summary:
 
 def closing_lines(findings: Sequence[Finding], summary: Summary) -> list[str]:
     """The last words of a lint run: what was skipped, found, looked at, and can be repaired."""
-    looked_at = f"{_count(summary.files, 'file')} looked at"
+    looked_at = f"{count(summary.files, 'file')} looked at"
     lines = [f"Skipped {line}" for line in summary.skipped]
     if summary.programs == 0 and not findings:
         lines.append(f"No distributed program found, so nothing was judged: {looked_at}.")
         return lines
-    programs = _count(summary.programs, "distributed program")
+    programs = count(summary.programs, "distributed program")
     if not findings:
         lines.append(f"No misplacement found: {looked_at}, {programs}.")
         return lines
     severities = Counter(finding.severity for finding in findings)
-    *most, last = [_count(severities[s], _NOUNS[s]) for s in Severity if severities[s]]
+    *most, last = [count(severities[s], _NOUNS[s]) for s in Severity if severities[s]]
     found = f"{', '.join(most)} and {last}" if most else last
     codes = Counter(finding.code for finding in findings)
     by_rule = ", ".join(f"{code} x{number}" for code, number in sorted(codes.items()))
@@ -56,7 +56,3 @@ def _repairs(findings: Sequence[Finding]) -> str:
     if not ways:
         return ""
     return f"{' and '.join(ways)} of {len(findings)}; `--diff` shows the edits."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,7 +10,6 @@ import os
 import shutil
 import textwrap
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -40,7 +39,7 @@ class Screen:
         return cls(columns, colour, terminal)
 
     def style(self, text: str, fg: str | None = None, bold: bool = False) -> str:
-        return click.style(text, fg=fg, bold=bold or None) if self.colour and text else text
+        return click.style(text, fg=fg, bold=bold or None) if self.colour and (fg or bold) else text
 
 
 def printable(text: str) -> str:
@@ -80,17 +79,6 @@ def wrapped(label: str, text: str, columns: int) -> list[str]:
     if not lines:
         return [label.rstrip()]
     return [label + lines[0], *(" " * len(label) + line for line in lines[1:])]
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as a person writes them: "0-3, 5"."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in parts)
 
 
 def write(text: str, stream: TextIO) -> None:

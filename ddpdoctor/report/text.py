@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ddpdoctor.findings import Applicability, Finding, Fix, Severity
 from ddpdoctor.report.excerpt import place
-from ddpdoctor.report.terminal import Screen, printable, ranges, wrapped
+from ddpdoctor.report.terminal import Screen, printable, wrapped
+from ddpdoctor.report.words import ranges
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _APPLY = {

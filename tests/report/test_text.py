@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ddpdoctor.findings import Finding, Location, Severity
 from ddpdoctor.report import Screen, Summary, render
 from ddpdoctor.report.excerpt import place
-from ddpdoctor.report.terminal import fit, printable, ranges, width
+from ddpdoctor.report.terminal import fit, printable, width
 
 SUMMARY = Summary(files=2, programs=1, skipped=("broken.py:3: syntax error: invalid syntax",))
 
@@ -163,10 +163,6 @@ def test_any_line_is_harmless_and_stays_in_the_screen(
 @given(st.text(max_size=40), st.integers(1, 30))
 def test_fit_gives_exactly_the_cells(text: str, cells: int) -> None:
     assert width(fit(printable(text), cells)) == cells
-
-
-def test_ranges() -> None:
-    assert ranges([3, 1, 2, 0, 5, 8, 7]) == "0-3, 5, 7-8"
 
 
 def test_a_run_that_found_no_program_says_so() -> None:

@@ -16,7 +16,7 @@ def main():
         device_ids=[LOCAL_RANK],
         output_device=LOCAL_RANK,
     )
-    return model
+    model.train()
 
 
 if __name__ == "__main__":
