@@ -137,7 +137,7 @@ class RankProgress:
 class ProbeRun:
     """One run of a program.
 
-    source: "virtual", "nvml" or "none" (no GPU was watched). started: seconds since the epoch, the
+    source: "virtual" or "nvml". started: seconds since the epoch, the
     zero of every "at" (the placement's memory curves count from the epoch). outcome: "completed",
     "failed", "hung", "stopped" (by the user) or "crashed" (the launcher itself died). output: the
     last lines that the first rank printed, without control characters. notes: sentences the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import multiprocessing.process
 import sys
 import threading
@@ -10,8 +11,6 @@ import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
-
-from torch.multiprocessing import spawn as torch_spawn
 
 from ddpdoctor.probe.agent import mismatches
 from ddpdoctor.probe.records import Recorder
@@ -41,7 +40,8 @@ def install(recorder: Recorder) -> None:
     # multiprocessing and mp.spawn catch what their target raises: sys.excepthook never sees it.
     process = multiprocessing.process.BaseProcess
     process.run = _recording(process.run, recorder)  # type: ignore[method-assign]
-    spawn: Any = torch_spawn
+    # By its name: the attribute torch.multiprocessing.spawn is the function.
+    spawn: Any = importlib.import_module("torch.multiprocessing.spawn")
     wrapped = spawn._wrap
 
     @functools.wraps(wrapped)

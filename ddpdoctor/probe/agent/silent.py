@@ -40,7 +40,7 @@ def install(recorder: Recorder) -> None:
             silent=True,
         )
 
-    forward = DistributedDataParallel.forward
+    forward: Any = DistributedDataParallel.forward
 
     @functools.wraps(forward)
     def watched_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,7 @@ def _of_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> I
     """Inputs on another GPU than device_ids[0], which DDP copies at every forward."""
     if not wrapper.device_ids:
         return
-    target = torch.device("cuda", torch.cuda._utils._get_device_index(wrapper.device_ids[0]))
+    target = torch.device("cuda", wrapper.device_ids[0])
     named = [(str(position), value) for position, value in enumerate(args)] + list(kwargs.items())
     for name, value in named:
         if isinstance(value, torch.Tensor) and value.is_cuda and value.device != target:

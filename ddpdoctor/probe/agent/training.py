@@ -27,8 +27,8 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
     on_step: Any = register_optimizer_step_post_hook
     on_step(lambda *_: progress.step())
 
-    construct = DistributedDataParallel.__init__
-    forward = DistributedDataParallel.forward
+    construct: Any = DistributedDataParallel.__init__
+    forward: Any = DistributedDataParallel.forward
 
     @functools.wraps(construct)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:

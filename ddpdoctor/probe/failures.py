@@ -1,0 +1,157 @@
+"""Which rank failed first, and how: its own exception once, not what it caused elsewhere."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddpdoctor.probe.launch import Job
+from ddpdoctor.probe.logs import tail
+from ddpdoctor.probe.ranks import Rank
+from ddpdoctor.probe.records import Record
+from ddpdoctor.probe.results import Failure
+from ddpdoctor.probe.watch import Evidence
+
+# What a rank raises because another one went away (gloo, TCPStore, NCCL).
+_CONSEQUENCE = re.compile(
+    r"closed by (?:remote )?peer|reset by peer|Broken pipe|Connection refused"
+    r"|remote process exited|process has terminated|failed to recv|ncclRemoteError"
+    r"|wait timeout after|TCPStore",
+    re.IGNORECASE,
+)
+# torchrun's table of what failed (torch/distributed/elastic/multiprocessing/errors/__init__.py).
+_TABLE = re.compile(r"rank\s*: (\d+) \(local_rank: \d+\)\s+exitcode\s*: (-?\d+) \(pid: (\d+)\)")
+_TRACEBACK = "Traceback (most recent call last):"
+_LAUNCHER_STOPS = (-signal.SIGTERM, -signal.SIGINT)
+_MOST_LINES = 40
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """How a rank's main process ended badly; at: since the epoch, None where not seen.
+
+    consequence: because another rank or the launcher ended it.
+    """
+
+    rank: int
+    pid: int
+    at: float | None
+    code: int | None
+    exception: Record | None
+    consequence: bool
+
+
+def bad_ends(
+    job: Job, folder: Path, evidence: Evidence, ranks: Mapping[int, Rank]
+) -> dict[int, RankEnd]:
+    """By rank. What the probe itself stopped is none."""
+    table = {
+        int(rank): (int(code), int(pid))
+        for rank, code, pid in _TABLE.findall(tail(folder, "launcher.err"))
+    }
+    exceptions: dict[int, Record] = {}
+    for record in evidence.records:
+        if record.kind == "exception" and not record.facts["thread"]:
+            exceptions.setdefault(record.pid, record)
+    ends = {}
+    for number in sorted(ranks.keys() | table.keys()):
+        code, pid = table.get(number, (None, None))
+        if number in ranks:
+            pid = ranks[number].pid
+        if pid is None:
+            continue
+        death = evidence.deaths.get(pid)
+        exception = exceptions.get(pid)
+        if code is None and death:
+            code = death.status
+        if code is None and job.launcher == "none" and len(ranks) == 1:
+            code = evidence.returncode
+        if exception is None and (not code or evidence.outcome != "ended" and pid not in table):
+            continue
+        at = exception.at if exception else death.at if death else None
+        text = exception.facts["text"] if exception else ""
+        consequence = bool(_CONSEQUENCE.search(text)) or (
+            exception is None and code in _LAUNCHER_STOPS
+        )
+        ends[number] = RankEnd(number, pid, at, code, exception, consequence)
+    return ends
+
+
+def first_failure(
+    job: Job, folder: Path, evidence: Evidence, ends: Mapping[int, RankEnd]
+) -> Failure | None:
+    """The end that came first and was no consequence of another; None where nothing failed."""
+    if ends:
+        first = min(ends.values(), key=lambda end: (end.consequence, end.at or float("inf")))
+        return _of_rank(folder, evidence, first)
+    if evidence.outcome != "ended" or evidence.returncode == 0:
+        return None
+    return _of_launcher(folder, evidence)
+
+
+def _of_rank(folder: Path, evidence: Evidence, end: RankEnd) -> Failure:
+    at = None if end.at is None else end.at - evidence.started
+    if end.exception:
+        facts = end.exception.facts
+        return Failure(
+            end.rank, end.pid, at, facts["type"], _line(facts["text"]), facts["traceback"], end.code
+        )
+    name = f"rank-{end.rank}.err" if _has(folder, f"rank-{end.rank}.err") else "launcher.err"
+    printed = _printed_traceback(tail(folder, name))
+    if end.code is not None and end.code < 0:
+        crash = folder / f"process-{end.pid}.stacks"
+        where = crash.read_text("utf-8", "replace") if crash.exists() else ""
+        return Failure(end.rank, end.pid, at, "signal", _signal_text(end.code), where, end.code)
+    return _exit(end.rank, end.pid, at, end.code, printed)
+
+
+def _of_launcher(folder: Path, evidence: Evidence) -> Failure:
+    """Nothing is known of a rank: the program never got as far as importing torch."""
+    code = evidence.returncode
+    if code is None or code < 0:
+        text = "the launcher was killed" if code is None else _signal_text(code)
+        return Failure(None, None, None, "signal", text, "", code)
+    return _exit(None, None, None, code, _printed_traceback(tail(folder, "launcher.err")))
+
+
+def _exit(
+    rank: int | None, pid: int | None, at: float | None, code: int | None, printed: str
+) -> Failure:
+    last = printed.strip().rpartition("\n")[2]
+    named = re.match(r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\w*)(?:: (.*))?$", last)
+    if named:
+        return Failure(rank, pid, at, named[1], named[2] or "", printed, code)
+    text = f"ended with exit code {code} and no exception" + (f"; it said: {last}" if last else "")
+    return Failure(rank, pid, at, "exit", text, "", code)
+
+
+def _signal_text(code: int) -> str:
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (the kernel does that, too, when memory runs out)" if name == "SIGKILL" else ""
+    return f"killed by {name}{hint}"
+
+
+def _printed_traceback(text: str) -> str:
+    """The last traceback in a log, or its last lines where there is none (a syntax error)."""
+    start = text.rfind(_TRACEBACK)
+    lines = text[max(start, 0) :].splitlines()
+    return "\n".join(lines[-_MOST_LINES:])
+
+
+def _line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _has(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.log").exists()
+
+
+def texts_of(evidence: Evidence) -> Sequence[str]:
+    """What every exception of the run said."""
+    return [record.facts["text"] for record in evidence.records if record.kind == "exception"]

@@ -1,0 +1,134 @@
+"""A run that got nowhere: which ranks stood where, and which one is the odd one (DDP504)."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping, Sequence
+
+from ddpdoctor.findings import Finding, Location, Severity
+from ddpdoctor.gpus.misplacement import spell
+from ddpdoctor.probe.agent.user_code import is_user_file
+from ddpdoctor.probe.progress import Progress
+from ddpdoctor.probe.ranks import Rank
+from ddpdoctor.probe.results import Place, StackGroup, Waiting
+from ddpdoctor.probe.stacks import Frame
+from ddpdoctor.probe.watch import Evidence
+
+
+def stack_groups(
+    evidence: Evidence, ranks: Mapping[int, Rank], expected: Sequence[int]
+) -> tuple[StackGroup, ...]:
+    """The ranks that stood in the same place together; the odd group is marked, and comes first."""
+    together: dict[StackGroup, list[int]] = {}
+    for number in expected:
+        together.setdefault(_stood(number, evidence, ranks), []).append(number)
+    groups = [
+        StackGroup(tuple(members), one.waiting, one.frames, one.place, False, one.problem)
+        for one, members in together.items()
+    ]
+    if len(groups) < 2:
+        return tuple(groups)
+    odd, *others = sorted(groups, key=_ordinariness)
+    marked = StackGroup(odd.ranks, odd.waiting, odd.frames, odd.place, True, odd.problem)
+    return (marked, *others)
+
+
+def hang_finding(
+    groups: Sequence[StackGroup],
+    seconds: float,
+    progress: Mapping[int, Progress],
+    ranks: Mapping[int, Rank],
+) -> Finding:
+    """DDP504, at the line where the odd rank stood."""
+    place = next((group.place for group in groups if group.place), None)
+    where = "; ".join(f"{spell(group.ranks)} {_in_words(group)}" for group in groups)
+    last = [
+        f"rank {number}: {one.operation} number {one.sequence} of {one.group}"
+        for number, rank in ranks.items()
+        if (one := progress.get(rank.pid)) and one.operation
+    ]
+    return Finding(
+        code="DDP504",
+        severity=Severity.ERROR,
+        message=f"No rank got any further for {seconds:g} s: {where}.",
+        filename=place.filename if place else None,
+        location=Location(place.row, 1) if place else None,
+        behaviour=f"The last collective that each rank entered is {'; '.join(last)}."
+        if last
+        else "No rank had entered a collective.",
+        symptom="the job stands still, GPUs at 100 % or idle, until the process group's timeout "
+        "(10 minutes with NCCL, 30 with gloo) ends it.",
+        repair=_advice(groups),
+        ranks=groups[0].ranks if groups and groups[0].odd else (),
+    )
+
+
+def _stood(number: int, evidence: Evidence, ranks: Mapping[int, Rank]) -> StackGroup:
+    """Where one rank stood, with ranks left empty so that equals compare equal."""
+    rank = ranks.get(number)
+    if rank is None:
+        return _without_stack("it never imported torch, or never started")
+    if rank.pid not in evidence.alive:
+        death = evidence.deaths.get(rank.pid)
+        status = death.status if death else None
+        return _without_stack(
+            "it had ended already" if status is None else f"it had ended already ({status})"
+        )
+    frames = evidence.stacks.get(rank.pid, ())
+    one = evidence.progress.get(rank.pid)
+    waiting = Waiting(one.operation, one.sequence, one.group) if one and one.inside else None
+    problem = "" if frames else "it did not answer"
+    spelled = tuple(f"{file}:{row} in {function}" for file, row, function in frames)
+    return StackGroup((), waiting, spelled, _user_place(frames), False, problem)
+
+
+def _without_stack(problem: str) -> StackGroup:
+    return StackGroup((), None, (), None, False, problem)
+
+
+def _user_place(frames: Sequence[Frame]) -> Place | None:
+    for file, row, _ in frames:
+        if is_user_file(file):
+            return Place(file, row, linecache.getline(file, row).strip())
+    return None
+
+
+def _ordinariness(group: StackGroup) -> tuple[bool, int, int]:
+    """Least first: a rank that waits for nobody, then the smallest group, then the one behind."""
+    waits = group.waiting is not None
+    return waits, len(group.ranks), group.waiting.sequence if group.waiting else 0
+
+
+def _in_words(group: StackGroup) -> str:
+    verb = "waits" if len(group.ranks) == 1 else "wait"
+    at = f" at {group.place}" if group.place else ""
+    if group.waiting:
+        what = group.waiting
+        return f"{verb} in {what.operation} (number {what.sequence} of {what.group}){at}"
+    if group.problem:
+        return f"has no stack, {group.problem}" if len(group.ranks) == 1 else group.problem
+    stands = "is" if len(group.ranks) == 1 else "are"
+    return f"{stands} in no collective{at}"
+
+
+def _advice(groups: Sequence[StackGroup]) -> str:
+    waits = {
+        (group.waiting.operation, group.waiting.sequence, group.waiting.group)
+        for group in groups
+        if group.waiting
+    }
+    if len(groups) > 1 and any(group.waiting is None for group in groups):
+        odd = spell(groups[0].ranks)
+        return (
+            f"look at {odd}: every rank of a group must enter each collective, so no rank may "
+            "skip, leave or end before one that the others enter"
+        )
+    if len(waits) > 1:
+        return (
+            "the ranks are in different collectives: make every rank call the same ones in the "
+            "same order, outside of branches on the rank"
+        )
+    return (
+        "all ranks wait in the same collective: look at the devices they use and at the network "
+        "between them; where the job is only slow, raise --timeout"
+    )
