@@ -10,7 +10,7 @@ from ddpdoctor.report.grouped import mismatches, wrong_openings
 from ddpdoctor.report.placement import gpu_words, placement_lines
 from ddpdoctor.report.terminal import Screen, fit, printable, wrapped
 from ddpdoctor.report.text import finding_lines
-from ddpdoctor.report.words import duration, ranks
+from ddpdoctor.report.words import duration, ranks, sentence
 
 _FRAMES = 8
 _SIDE_BY_SIDE = 90
@@ -50,7 +50,7 @@ def _placement(run: ProbeRun, screen: Screen) -> Iterator[str]:
 
 def _progress(run: ProbeRun, screen: Screen) -> Iterator[str]:
     for line in run_words.progress(run):
-        yield from wrapped("", line[0].upper() + line[1:], screen.columns)
+        yield from wrapped("", sentence(line), screen.columns)
 
 
 def _output(run: ProbeRun, screen: Screen) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _stacks(run: ProbeRun, screen: Screen) -> Iterator[str]:
 
 
 def _stood(group: StackGroup) -> str:
-    who = f"{ranks(group.ranks)} stood".capitalize()
+    who = sentence(f"{ranks(group.ranks)} stood")
     odd = ", apart from the others," if group.odd else ""
     what = f" {run_words.waiting(group.waiting)}" if group.waiting else ""
     problem = f" (no stack: {group.problem})" if group.problem else ""
@@ -118,8 +118,7 @@ def _stood(group: StackGroup) -> str:
 def _failure(run: ProbeRun, screen: Screen) -> Iterator[str]:
     if run.failure is None:
         return
-    text = run_words.failure(run.failure)
-    yield from wrapped("", text[0].upper() + text[1:], screen.columns)
+    yield from wrapped("", sentence(run_words.failure(run.failure)), screen.columns)
     for line in run.failure.traceback.splitlines():
         yield f"  {printable(line)}".rstrip()
 

@@ -46,7 +46,7 @@ def finding_lines(finding: Finding, screen: Screen) -> list[str]:
             screen=screen,
             colour="blue",
         )
-    for label, text in _notes(finding):
+    for label, text in notes(finding):
         first, *rest = wrapped(f"  {label:<10} ", text, screen.columns)
         lines += [style(first[:13], "blue", bold=True) + first[13:], *rest]
     return lines
@@ -57,15 +57,16 @@ def text(findings: Sequence[Finding], screen: Screen) -> str:
     return "".join("\n".join(finding_lines(finding, screen)) + "\n\n" for finding in findings)
 
 
-def _notes(finding: Finding) -> list[tuple[str, str]]:
-    notes = [
+def notes(finding: Finding) -> list[tuple[str, str]]:
+    """What is known of a finding beside its message, each with a label."""
+    told = [
         ("ranks:", ranges(finding.ranks)),
         ("each rank:", finding.behaviour),
         ("you see:", finding.symptom),
         ("repair:", finding.repair),
         ("edit:", _how_to_apply(finding.fix) if finding.fix else ""),
     ]
-    return [(label, text) for label, text in notes if text]
+    return [(label, text) for label, text in told if text]
 
 
 def _how_to_apply(fix: Fix) -> str:
