@@ -41,6 +41,86 @@ def list_rules() -> None:
     show_list(rules().values())
 
 
+@cli.command("ps")
+@click.option("--stacks", is_flag=True, help="Show where each rank stands (needs py-spy).")
+@click.option(
+    "--ledger",
+    metavar="FOLDER",
+    envvar="DDPDOCTOR_LEDGER",
+    help="Look at virtual GPUs, whose ledger is in this folder, instead of NVIDIA's.",
+)
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text")
+def show_running(stacks: bool, ledger: str | None, output_format: str) -> None:
+    """Show which rank is on which GPU, for jobs that already run on this machine."""
+    from ddpdoctor.ps.command import ps
+
+    sys.exit(ps(ledger, stacks, output_format))
+
+
+@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--nproc", type=int, help="Ranks on this node; default: one a GPU, or 8.")
+@click.option(
+    "--virtual/--no-virtual",
+    default=None,
+    help="Run on virtual GPUs, one a rank; default: where no GPU is seen.",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    default=180.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time without any progress after which the job counts as hung.",
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(["torchrun", "none"]),
+    help="Start the ranks with torchrun, or let the program start them; default: found out.",
+)
+@click.option("--corrected", is_flag=True, help="Run it again with lint's repairs, in a copy.")
+@click.option("--nnodes", type=int, default=1, help="Number of nodes.")
+@click.option("--node-rank", type=int, default=0, help="Number of this node, from 0.")
+@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Where the nodes meet: on node 0.")
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write an HTML page as well.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT ARGS...]")
+def probe(
+    nproc: int | None,
+    virtual: bool | None,
+    timeout: float,
+    launcher: str | None,
+    corrected: bool,
+    nnodes: int,
+    node_rank: int,
+    rdzv_endpoint: str | None,
+    output_format: str,
+    report: str | None,
+    command: tuple[str, ...],
+) -> None:
+    """Run a program and watch which rank sits on which GPU.
+
+    Without SCRIPT: the reference job, first misplaced, then corrected.
+    """
+    from ddpdoctor.probe.command import Request, exit_code, probe
+    from ddpdoctor.probe.output import write
+
+    result = probe(
+        Request(
+            command,
+            nproc,
+            virtual,
+            timeout,
+            launcher,
+            corrected,
+            nnodes,
+            node_rank,
+            rdzv_endpoint,
+        )
+    )
+    write(result, output_format, report)
+    sys.exit(exit_code(result))
+
+
 def main() -> None:
     """The console script: one clear line and exit code 2 where the job cannot be done."""
     try:

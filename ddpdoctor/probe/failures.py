@@ -48,10 +48,9 @@ def bad_ends(
     job: Job, folder: Path, evidence: Evidence, ranks: Mapping[int, Rank]
 ) -> dict[int, RankEnd]:
     """By rank. What the probe itself stopped is none."""
-    table = {
-        int(rank): (int(code), int(pid))
-        for rank, code, pid in _TABLE.findall(tail(folder, "launcher.err"))
-    }
+    # Of a run that was stopped, torchrun's table would list every rank with our own SIGTERM.
+    told = tail(folder, "launcher.err") if evidence.outcome == "ended" else ""
+    table = {int(rank): (int(code), int(pid)) for rank, code, pid in _TABLE.findall(told)}
     exceptions: dict[int, Record] = {}
     for record in evidence.records:
         if record.kind == "exception" and not record.facts["thread"]:
@@ -69,7 +68,7 @@ def bad_ends(
             code = death.status
         if code is None and job.launcher == "none" and len(ranks) == 1:
             code = evidence.returncode
-        if exception is None and (not code or evidence.outcome != "ended" and pid not in table):
+        if exception is None and not code:
             continue
         at = exception.at if exception else death.at if death else None
         text = exception.facts["text"] if exception else ""

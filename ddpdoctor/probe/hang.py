@@ -5,9 +5,10 @@ from __future__ import annotations
 import linecache
 from collections.abc import Mapping, Sequence
 
-from ddpdoctor.findings import Finding, Location, Severity
+from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
 from ddpdoctor.probe.agent.user_code import is_user_file
+from ddpdoctor.probe.explain import explanation
 from ddpdoctor.probe.progress import Progress
 from ddpdoctor.probe.ranks import Rank
 from ddpdoctor.probe.results import Place, StackGroup, Waiting
@@ -38,8 +39,11 @@ def hang_finding(
     seconds: float,
     progress: Mapping[int, Progress],
     ranks: Mapping[int, Rank],
+    explained: Sequence[Finding],
 ) -> Finding:
-    """DDP504, at the line where the odd rank stood."""
+    """DDP504, at the line where the odd rank stood; lint's rule for a line that a rank stood on is
+    named, and related.
+    """
     place = next((group.place for group in groups if group.place), None)
     where = "; ".join(f"{spell(group.ranks)} {_in_words(group)}" for group in groups)
     last = [
@@ -47,10 +51,12 @@ def hang_finding(
         for number, rank in ranks.items()
         if (one := progress.get(rank.pid)) and one.operation
     ]
+    rule = explanation(explained, [group.place for group in groups])
+    why = f"; {rule.code} explains it: {rule.message}" if rule else ""
     return Finding(
         code="DDP504",
         severity=Severity.ERROR,
-        message=f"No rank got any further for {seconds:g} s: {where}.",
+        message=f"No rank got any further for {seconds:.0f} s: {where}.",
         filename=place.filename if place else None,
         location=Location(place.row, 1) if place else None,
         behaviour=f"The last collective that each rank entered is {'; '.join(last)}."
@@ -58,8 +64,11 @@ def hang_finding(
         else "No rank had entered a collective.",
         symptom="the job stands still, GPUs at 100 % or idle, until the process group's timeout "
         "(10 minutes with NCCL, 30 with gloo) ends it.",
-        repair=_advice(groups),
+        repair=_advice(groups) + why,
         ranks=groups[0].ranks if groups and groups[0].odd else (),
+        related=(Related(rule.filename, rule.location, f"{rule.code}: {rule.message}"),)
+        if rule and rule.filename and rule.location
+        else (),
     )
 
 

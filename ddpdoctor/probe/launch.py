@@ -50,35 +50,33 @@ class Launch:
         self.returncode: int | None = None
         self.left: int | None = None  # processes that outlived it and had to be stopped
         self._status = b""
+        command = _command(job, folder)
         control, self._control = os.pipe()
         self._status_read, status = os.pipe()
-        command = _command(job, folder)
-        out, err = os.pipe(), os.pipe()
-        pipes = [control, status, out[1], err[1]]
-        try:
-            self._guardian = subprocess.Popen(
-                [sys.executable, "-S", _HERE / "guardian.py", str(control), str(status), *command],
-                cwd=job.folder,
-                env=_environment(job, folder),
-                stdin=subprocess.DEVNULL,
-                stdout=out[1],
-                stderr=err[1],
-                pass_fds=(control, status),
-                start_new_session=True,
-            )
-        finally:
-            for descriptor in pipes:
-                os.close(descriptor)
-        self.logs.add("launcher.out", out[0])
-        self.logs.add("launcher.err", err[0])
+        os.set_blocking(self._status_read, False)
+        streams = {}
+        for name in ("launcher.out", "launcher.err"):
+            reading, streams[name] = os.pipe()
+            self.logs.add(name, reading)
         if job.launcher == "torchrun":
             for number in range(job.nproc):
                 for name in ("out", "err"):
                     # Opened for both, so that a rank never waits for us and we see no early end.
                     pipe = os.open(folder / f"{name}-{number}", os.O_RDWR | os.O_CLOEXEC)
                     self.logs.add(f"rank-{job.first_rank + number}.{name}", pipe)
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-S", _HERE / "guardian.py", str(control), str(status), *command],
+            cwd=job.folder,
+            env=_environment(job, folder),
+            stdin=subprocess.DEVNULL,
+            stdout=streams["launcher.out"],
+            stderr=streams["launcher.err"],
+            pass_fds=(control, status),
+            start_new_session=True,
+        )
+        for descriptor in (control, status, *streams.values()):
+            os.close(descriptor)
         self.logs.start()
-        os.set_blocking(self._status_read, False)
 
     def __enter__(self) -> Launch:
         return self

@@ -47,6 +47,8 @@ class Logs:
 
     def close(self) -> None:
         """Take what is still in the pipes (their writers have ended), and stop."""
+        if self._stopping.is_set():
+            return
         self._stopping.set()
         self._thread.join()
         for key in list(self._selector.get_map().values()):

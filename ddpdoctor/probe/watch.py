@@ -34,13 +34,15 @@ class Evidence:
 
     outcome: "ended" (the launcher did, with returncode), "hung" or "stopped". stacks: by pid, and
     only of a hung run; alive: the pids that ran when it was found to hang. left: processes that
-    outlived the launcher and were ended, None where some could not be. Times are since the epoch.
+    outlived the launcher and were ended, None where some could not be. Times are since the epoch;
+    idle: seconds since anything moved, when the watching ended.
     """
 
     outcome: str
     returncode: int | None
     started: float
     ended: float
+    idle: float
     samples: tuple[Snapshot, ...]
     records: tuple[Record, ...]
     progress: Mapping[int, Progress]
@@ -115,7 +117,7 @@ def watch(
             _sample(seen, source, folder)
             launch.end(at_once=interrupts.count > 1)
             break
-    ended = time.time()
+    ended, idle = time.time(), time.monotonic() - moved
     launch.end()
     _sample(seen, source, folder)
     launch.logs.close()
@@ -124,6 +126,7 @@ def watch(
         launch.returncode,
         started,
         ended,
+        idle,
         tuple(seen.samples),
         seen.records,
         seen.progress,

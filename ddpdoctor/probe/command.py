@@ -1,0 +1,136 @@
+"""What `ddpdoctor probe` does: one run of the user's program, or two where one is the repair."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.gpus.nvml import NvmlSource
+from ddpdoctor.gpus.nvml_binding import NoGpu
+from ddpdoctor.gpus.visible import visible_devices
+from ddpdoctor.probe.folder import new_run_folder
+from ddpdoctor.probe.launch import Job
+from ddpdoctor.probe.launcher import launcher_of
+from ddpdoctor.probe.results import ProbeReport
+from ddpdoctor.probe.run import run
+from ddpdoctor.resources import resource
+
+_VIRTUAL_GPUS = 8
+_MISPLACED, _CORRECTED = "misplaced", "corrected"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The command line of probe, as given. nproc and virtual: None where left out."""
+
+    command: tuple[str, ...]
+    nproc: int | None
+    virtual: bool | None
+    timeout: float
+    launcher: str | None
+    corrected: bool
+    nnodes: int
+    node_rank: int
+    rendezvous: str | None
+
+
+def probe(request: Request) -> ProbeReport:
+    """Run what was asked for. Raises DdpdoctorError where that cannot be done."""
+    _check(request)
+    job = _job(request)
+    if not request.command:
+        return _reference(job, request.timeout)
+    first = run(job, new_run_folder(), request.timeout, "probing")
+    return ProbeReport((("", first),))
+
+
+def exit_code(report: ProbeReport) -> int:
+    """1 with findings; 2 where a program ended badly and nothing found explains it; else 0."""
+    runs = [run for _, run in report.runs]
+    if any(run.findings for run in runs):
+        return 1
+    return 0 if all(run.outcome == "completed" for run in runs) else 2
+
+
+def _reference(job: Job, timeout: float) -> ProbeReport:
+    """The article's own training program, as first written and as repaired."""
+    runs = []
+    for label, stage in ((_MISPLACED, "1-first-written"), (_CORRECTED, "3-repaired")):
+        folder = new_run_folder()
+        # A copy, since an installed program counts as a library and may not be written to.
+        program = folder / "program"
+        shutil.copytree(
+            resource("fixtures/article"), program, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        command = ("main.py", "--checkpoint", str(folder / "digits.pt"))
+        stage_job = replace(job, command=command, folder=program / stage)
+        runs.append((label, run(stage_job, folder, timeout, f"reference job, {label}")))
+    return ProbeReport(tuple(runs))
+
+
+def _check(request: Request) -> None:
+    if request.nproc is not None and request.nproc < 1:
+        raise DdpdoctorError(f"--nproc {request.nproc}: a job has at least one rank")
+    if request.timeout <= 0:
+        raise DdpdoctorError(f"--timeout {request.timeout:g}: give a number of seconds above 0")
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise DdpdoctorError(
+            "probe runs programs with PyTorch, which is not installed beside ddpdoctor: "
+            "pip install 'ddpdoctor[probe]'"
+        ) from error
+
+
+def _job(request: Request) -> Job:
+    seen = None if request.virtual else _gpus_seen(required=request.virtual is False)
+    nproc = request.nproc or seen or _VIRTUAL_GPUS
+    command = _found(request.command)
+    return Job(
+        command=command,
+        nproc=nproc,
+        virtual=0 if seen else nproc,
+        launcher=request.launcher or launcher_of(command),
+        nnodes=request.nnodes,
+        node_rank=request.node_rank,
+        rendezvous=request.rendezvous,
+    )
+
+
+def _gpus_seen(required: bool) -> int | None:
+    """How many GPUs this environment shows, None without any; raises where they are required."""
+    try:
+        source = NvmlSource()
+    except NoGpu as error:
+        if required:
+            raise DdpdoctorError(
+                f"{error}; without --no-virtual it runs on virtual GPUs"
+            ) from error
+        return None
+    try:
+        return len(visible_devices(os.environ, source.snapshot().gpus).uuids) or None
+    finally:
+        source.close()
+
+
+def _found(command: Sequence[str]) -> tuple[str, ...]:
+    """The command with its program checked: a file, or a program on PATH for the shell's words."""
+    if not command:
+        return ()
+    script = Path(command[0])
+    if script.is_dir():
+        raise DdpdoctorError(f"{script} is a folder; give the script that starts the training")
+    if script.suffix == ".py" or script.exists():
+        if not os.access(script, os.R_OK):
+            raise DdpdoctorError(
+                f"{script} cannot be read" if script.exists() else f"{script} does not exist"
+            )
+        return (str(command[0]), *command[1:])
+    program = shutil.which(command[0])
+    if program is None:
+        raise DdpdoctorError(f"{script} does not exist, and no program of that name is on PATH")
+    return (program, *command[1:])

@@ -1,0 +1,29 @@
+"""Writes a probe's report: to standard output as text or JSON, and as a page where asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.probe.results import ProbeReport
+from ddpdoctor.report.html import html_page
+from ddpdoctor.report.probe_text import probe_text
+from ddpdoctor.report.terminal import Screen
+
+
+def write(report: ProbeReport, output_format: str, page: str | None) -> None:
+    """page: path of the HTML page. Raises DdpdoctorError where it cannot be written."""
+    if output_format == "json":
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        click.echo(probe_text(report, Screen.of(sys.stdout)))
+    if page is None:
+        return
+    try:
+        Path(page).write_text(html_page(report), encoding="utf-8")
+    except OSError as error:
+        raise DdpdoctorError(f"{page} cannot be written: {error.strerror}") from error

@@ -1,0 +1,71 @@
+"""One run of a program from start to diagnosis."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.gpus import GpuSource
+from ddpdoctor.gpus.nvml import NvmlSource
+from ddpdoctor.gpus.virtual import VirtualSource
+from ddpdoctor.probe.diagnosis import diagnose
+from ddpdoctor.probe.display import progress_display
+from ddpdoctor.probe.explain import explain_with_lint
+from ddpdoctor.probe.launch import Job, Launch
+from ddpdoctor.probe.results import ProbeRun
+from ddpdoctor.probe.watch import Interrupts, watch
+
+
+def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
+    """Run the job and say what was seen; whatever happens, no process of it is left.
+
+    folder: a run folder. timeout: seconds without progress that count as a hang. The first SIGINT,
+    SIGTERM or SIGHUP stops the job, a second one at once; what was seen is reported all the same.
+    Raises DdpdoctorError where the job cannot be started.
+    """
+    with _interrupts() as interrupts, progress_display(title) as show:
+        try:
+            launch = Launch(job, folder)
+        except OSError as error:
+            raise DdpdoctorError(f"the run cannot be started: {error.strerror}") from error
+        with launch:
+            source = _source(job, folder)
+            try:
+                evidence = watch(launch, source, folder, timeout, interrupts, show)
+            finally:
+                source.close()
+    for pipe in (*folder.glob("out-*"), *folder.glob("err-*")):
+        pipe.unlink()
+    return diagnose(job, folder, source.kind, evidence, explain_with_lint(_script(job)))
+
+
+def _source(job: Job, folder: Path) -> GpuSource:
+    return VirtualSource(folder / "ledger") if job.virtual else NvmlSource()
+
+
+def _script(job: Job) -> Path | None:
+    """The Python file that the job runs, which lint can read."""
+    for word in job.command:
+        if word.endswith(".py"):
+            return (job.folder or Path()) / word
+    return None
+
+
+@contextmanager
+def _interrupts() -> Iterator[Interrupts]:
+    asked = Interrupts()
+
+    def count(_number: int, _frame: FrameType | None) -> None:
+        asked.count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, count) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
