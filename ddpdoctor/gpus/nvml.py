@@ -48,7 +48,7 @@ class NvmlSource:
                 gpus = [self._read(handle)]
         except nvml.NVMLError as error:
             problem = f"NVML says '{error}'"
-            unseen = Gpu(number, f"unknown-{number}", "unknown GPU", None, None, ())
+            unseen = Gpu(number, f"unknown-{number}", "", None, None, ())
             return [
                 replace(gpu, used_bytes=None, processes=(), problem=problem)
                 for gpu in self._seen.get(number, [unseen])

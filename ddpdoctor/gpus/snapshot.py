@@ -35,9 +35,9 @@ class Gpu:
     """One GPU (or MIG instance) at one moment.
 
     index: the source's own index, which for NVML is not CUDA's: join on uuid. Where MIG is on, each
-    instance counts as a GPU of its own, in the place of the GPU it is part of. total_bytes and
-    used_bytes: device memory, None where not known. problem: what could not be read, in one line,
-    or None.
+    instance counts as a GPU of its own, in the place of the GPU it is part of. name: "" where not
+    known. total_bytes and used_bytes: device memory, None where not known. problem: what could
+    not be read, in one line, or None.
     """
 
     index: int

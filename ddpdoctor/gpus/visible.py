@@ -33,7 +33,7 @@ def visible_devices(environ: Mapping[str, str], gpus: Sequence[Gpu]) -> VisibleD
     # With CUDA_DEVICE_ORDER=PCI_BUS_ID a number is NVML's index. Without it CUDA puts the fastest
     # first, which NVML cannot tell; equal GPUs stay in PCI order.
     whole = _whole_gpus(gpus)
-    alike = len({card[0].name for card in whole}) <= 1
+    alike = len({card[0].name for card in whole} - {""}) <= 1
     guessed = environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and not alike
     if mask is None:
         # CUDA shows at most one MIG instance to a process, and only where there is no whole GPU

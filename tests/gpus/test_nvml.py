@@ -179,10 +179,10 @@ def test_a_gpu_lost_in_the_middle_keeps_its_place(mock_nvml):
     assert back == before
 
 
-def test_a_gpu_lost_from_the_start_is_shown_as_unknown(mock_nvml):
+def test_a_gpu_lost_from_the_start_keeps_its_place_too(mock_nvml):
     mock_nvml.gpus(2, "fail * 15 0")
     [[lost, fine]] = watch(mock_nvml)
-    assert (lost["name"], lost["problem"]) == ("unknown GPU", "NVML says 'GPU is lost'")
+    assert (lost["name"], lost["problem"]) == ("", "NVML says 'GPU is lost'")
     assert (fine["index"], fine["problem"]) == (1, None)
 
 

@@ -98,6 +98,7 @@ def test_the_order_of_unlike_gpus_is_said_to_be_a_guess(mask):
         ({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, MIXED),
         ({"CUDA_VISIBLE_DEVICES": B}, MIXED),
         ({}, THREE),
+        ({}, (*THREE, gpu(3, "unknown-3", ""))),  # a GPU that is lost
     ],
 )
 def test_where_the_order_is_sure_there_is_no_note(environ, gpus):

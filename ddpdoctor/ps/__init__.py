@@ -1,0 +1,1 @@
+"""Jobs that already run on this machine: which of their ranks is on which GPU."""
