@@ -1,0 +1,194 @@
+"""torch.distributed on virtual GPUs: which backend a collective's tensors go to, and DDP's buckets.
+
+Every collective, from Python or from DDP's C++ code, is an operation of the c10d namespace, so the
+dispatch mode sees it. All tensors are CPU tensors underneath: each group's CUDA backend is registered
+for both, and the device types that the user asked for are kept beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from ddpdoctor.virtual import mode
+from ddpdoctor.virtual.labels import CPU_INDEX, label_of
+from ddpdoctor.virtual.mode import Placer, Plan, named_tensors
+from ddpdoctor.virtual.nccl import DEFAULT_TIMEOUT, Communicator, process_group_class
+from ddpdoctor.virtual.patches import Patches
+
+
+class Group:
+    """What is kept of a process group: the device types asked for, and NCCL's communicator if any."""
+
+    def __init__(self) -> None:
+        self.devices: list[torch.device] = []
+        self.communicator: Communicator | None = None
+
+
+_groups: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
+
+
+def install(placer: Placer, patches: Patches) -> None:
+    if not dist.is_available():
+        return
+    nccl = process_group_class(placer.process)
+    for module in (dist, distributed_c10d):
+        patches.set(module, "ProcessGroupNCCL", nccl)
+        patches.set(module, "is_nccl_available", lambda: True)
+    patches.set(distributed_c10d, "_NCCL_AVAILABLE", True)
+    patches.set(distributed_c10d, "default_pg_nccl_timeout", DEFAULT_TIMEOUT)
+    group_class = distributed_c10d.ProcessGroup
+    patches.set(group_class, "_register_backend", _register_backend(group_class._register_backend))
+    patches.set(group_class, "_device_types", property(_device_types(group_class._device_types)))
+    mode.handlers["c10d"] = _collective
+    mode.handlers["c10d::barrier"] = _barrier
+    _install_ddp(placer, patches)
+
+
+def _register_backend(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def register_backend(
+        self: Any, device: torch.device, backend_type: Any, backend: Any = None
+    ) -> None:
+        group = _groups.setdefault(self, Group())
+        group.devices.append(device)
+        real(self, device, backend_type, backend)
+        if device.type != "cuda":
+            return
+        backend = getattr(backend, "wrapped_pg", backend)
+        group.communicator = getattr(backend, "communicator", None)
+        if group.communicator is not None and self.bound_device_id is not None:
+            group.communicator.bound = self.bound_device_id.index
+        if not any(each.type == "cpu" for each in group.devices):
+            real(self, torch.device("cpu"), backend_type, backend)
+
+    return register_backend
+
+
+def _device_types(real: Any) -> Callable[[Any], list[torch.device]]:
+    def device_types(self: Any) -> list[torch.device]:
+        group = _groups.get(self)
+        return list(group.devices) if group is not None else real.fget(self)
+
+    return device_types
+
+
+def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A c10d operation: its tensors' device chooses the backend, whose rules hold."""
+    process_group, group = _group_of(plan, args, kwargs)
+    if group is None:
+        return plan.run(*args, **kwargs)
+    labels = [label_of(tensor) for _, tensor in named_tensors(plan, args, kwargs)]
+    indices = sorted({label.index for label in labels if label is not None})
+    kinds = {each.type for each in group.devices}
+    if indices == [CPU_INDEX] and "cpu" not in kinds:
+        raise RuntimeError("No backend type associated with device type cpu")
+    if indices and indices[-1] != CPU_INDEX and "cuda" not in kinds:
+        raise RuntimeError("No backend type associated with device type cuda")
+    communicator = group.communicator
+    if communicator is not None and indices and indices[-1] != CPU_INDEX:
+        if CPU_INDEX in indices:
+            # ProcessGroupNCCL.cpp, check_gpu_single_tensor
+            raise ValueError("Tensors must be CUDA and dense")
+        if len(indices) > 1:
+            raise ValueError("Expected list of tensors on the same device")
+        peer = _peer(plan, args)
+        if peer is None:
+            communicator.connect(indices[0])
+        else:
+            communicator.connect_pair(indices[0], peer)
+    return plan.run(*args, **kwargs)
+
+
+def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """NCCL's barrier is a collective on a device that it chooses (ProcessGroupNCCL.cpp, barrier)."""
+    process_group, group = _group_of(plan, args, kwargs)
+    communicator = None if group is None else group.communicator
+    if communicator is not None:
+        device_ids = args[2] if len(args) > 2 else kwargs.get("device_ids", [])
+        label = label_of(args[0])
+        if device_ids:
+            index = device_ids[0]
+        elif communicator.bound is not None:
+            index = communicator.bound
+        elif communicator.used:
+            index = communicator.used[0]
+        elif label is not None and label.index != CPU_INDEX:
+            index = label.index  # the current device, chosen by dist.barrier
+        else:
+            rank = dist.get_rank()
+            index = rank % len(placer.process.devices())
+            warnings.warn(
+                f"[rank{rank}]: using GPU {index} as device used by this process is currently "
+                "unknown. This can potentially cause a hang if this rank to GPU mapping is "
+                "incorrect. You can specify device_id in init_process_group() to force use of a "
+                "particular device.",
+                stacklevel=2,
+            )
+        communicator.connect(index)
+    return plan.run(*args, **kwargs)
+
+
+def _group_of(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Group | None]:
+    try:
+        position = plan.arguments.index("process_group")
+    except ValueError:
+        return None, None
+    boxed = args[position] if position < len(args) else kwargs["process_group"]
+    process_group = distributed_c10d.ProcessGroup.unbox(boxed)
+    return process_group, _groups.get(process_group)
+
+
+def _peer(plan: Plan, args: Sequence[Any]) -> int | None:
+    """The group rank a send or receive names."""
+    if plan.name in ("send", "recv_"):
+        return int(args[2])
+    return None
+
+
+def _install_ddp(placer: Placer, patches: Patches) -> None:
+    """DDP's C++ code makes tensors "on the parameters' device", which it takes for the CPU."""
+    for name in ("_verify_params_across_processes", "_broadcast_coalesced"):
+        patches.set(dist, name, _beside_tensors(placer, getattr(dist, name)))
+    real = dist.Reducer
+
+    class Reducer(real):  # type: ignore[misc, valid-type]
+        def __init__(self, params: list[torch.Tensor], *args: Any, **kwargs: Any) -> None:
+            self._home = params
+            with _beside(placer, params):
+                super().__init__(params, *args, **kwargs)
+
+        def _rebuild_buckets(self) -> Any:
+            with _beside(placer, self._home):
+                return super()._rebuild_buckets()
+
+    patches.set(dist, "Reducer", Reducer)
+
+
+def _beside_tensors(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def beside_tensors(process_group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
+        with _beside(placer, tensors):
+            return real(process_group, tensors, *args)
+
+    return beside_tensors
+
+
+@contextmanager
+def _beside(placer: Placer, tensors: list[torch.Tensor]) -> Iterator[None]:
+    """What C++ makes meanwhile is on the first tensor's device."""
+    label = label_of(tensors[0]) if tensors else None
+    outer = placer.target
+    placer.target = outer if label is None else label.index
+    try:
+        yield
+    finally:
+        placer.target = outer

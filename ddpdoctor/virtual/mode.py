@@ -1,0 +1,411 @@
+"""The dispatch mode: every operation's results get their label, and forbidden mixes are refused.
+
+The hot path. What depends on the operation alone is decided once, in its plan; per call there is one
+loop over the arguments, the call and one over the results.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ddpdoctor.virtual import placement
+from ddpdoctor.virtual.labels import CPU, CPU_INDEX, CPU_LABEL, Label, Labels, label_of, storage_of
+
+_Tensor = torch.Tensor
+_untyped_storage = torch._C.TensorBase.untyped_storage
+_no_function_mode = torch._C.DisableTorchFunction
+
+Handler = Callable[["Placer", "Plan", Sequence[Any], dict[str, Any]], Any]
+
+# Namespaces and operations that other files take over: name or namespace -> handler.
+handlers: dict[str, Handler] = {}
+
+
+class Plan:
+    """What is known of an operation before it is called.
+
+    run: torch's own callable. lists: some argument is a list of tensors. fresh: some result is no
+    alias of an argument. writes: positions of the arguments it writes. device: it has an argument
+    of that name. seeded: it draws random numbers.
+    """
+
+    __slots__ = (
+        "arguments",
+        "device",
+        "fresh",
+        "handler",
+        "lists",
+        "name",
+        "namespace",
+        "overload",
+        "run",
+        "seeded",
+        "simple",
+        "writes",
+    )
+
+    def __init__(self, func: OpOverload) -> None:
+        schema = func._schema
+        self.run = func._op
+        self.overload = func
+        self.namespace, _, self.name = schema.name.partition("::")
+        self.arguments = [argument.name for argument in schema.arguments]
+        types = [str(argument.type) for argument in schema.arguments]
+        self.lists = any("Tensor" in kind and "List" in kind for kind in types)
+        self.fresh = any(
+            "Tensor" in str(result.type) and result.alias_info is None for result in schema.returns
+        )
+        self.writes = tuple(
+            position
+            for position, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        )
+        self.device = "device" in self.arguments
+        self.seeded = torch.Tag.nondeterministic_seeded in func.tags
+        tensors = any("Tensor" in kind for kind in types)
+        handler = handlers.get(f"{self.namespace}::{self.name}") or handlers.get(self.namespace)
+        if handler is None and self.device:
+            handler = create_like if tensors else create
+        if handler is None and self.name in placement.CROSSING:
+            handler = cross
+        if handler is None and self.name in placement.CPU_ARGUMENTS:
+            handler = index
+        if handler is None and self.name.startswith(placement.FOREACH_PREFIXES):
+            handler = foreach
+        self.handler = handler
+        self.simple = handler is None and not self.lists and not self.seeded and not self.writes
+
+
+class Placer:
+    """Labels for one process, and the devices threads have asked for. Shared by all its modes."""
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.process = labels.process
+        # torch.set_default_tensor_type(torch.cuda.FloatTensor) was called.
+        self.default_type_is_cuda = False
+        self._local = threading.local()
+
+    @property
+    def target(self) -> int | None:
+        """Where this thread's factories place what they make: set while a user's call says so, or C++ works."""
+        return getattr(self._local, "target", None)
+
+    @target.setter
+    def target(self, index: int | None) -> None:
+        self._local.target = index
+
+    def index_of(self, device: torch.device | None) -> int | None:
+        """The index a device object stands for: the current device where it names none. None for meta and the like."""
+        if device is None:
+            return None
+        if device.type == "cuda":
+            self.process.initialize()
+            index = self.process.current if device.index is None else device.index
+            self.process.check_index(index)
+            return index
+        return CPU_INDEX if device.type == "cpu" else None
+
+    def mark(self, result: Any, index: int) -> None:
+        """Labels the results that have no label yet."""
+        if isinstance(result, _Tensor):
+            if label_of(result) is None:
+                self.labels.put(result, index)
+        elif isinstance(result, (tuple, list)):
+            for each in result:
+                self.mark(each, index)
+
+    def general(self, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Any operation without a handler of its own."""
+        tensors = list(named_tensors(plan, args, kwargs))
+        label = common_label(plan.name, tensors)
+        if plan.seeded and label is not None and label.index != CPU_INDEX:
+            with self.generators(label.index):
+                result = plan.run(*args, **kwargs)
+        else:
+            result = plan.run(*args, **kwargs)
+        if label is not None:
+            self.adopt(plan, args, kwargs, label.index)
+            if plan.fresh:
+                self.mark(result, label.index)
+        return result
+
+    def adopt(self, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any], index: int) -> None:
+        """What was written gets a label where C++ gave it none, and its bytes are counted anew."""
+        for position in plan.writes:
+            written = (
+                args[position] if position < len(args) else kwargs.get(plan.arguments[position])
+            )
+            for tensor in written if isinstance(written, (list, tuple)) else (written,):
+                if not isinstance(tensor, _Tensor):
+                    continue
+                storage = storage_of(tensor)
+                if storage is None:
+                    continue
+                label = getattr(storage, "_virtual", None)
+                if label is None:
+                    self.labels.put(tensor, index)
+                elif label.index != CPU_INDEX and storage.device == CPU:
+                    label.resize(storage.nbytes())
+
+    generators: Callable[[int], Any]
+
+
+class PlacementMode(TorchDispatchMode):
+    """One per thread."""
+
+    def __init__(self, placer: Placer) -> None:
+        super().__init__()
+        self._placer = placer
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would wrap __torch_dispatch__ in a function that imports the compiler at its first call.
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        if types and not all(map(_is_plain, types)):
+            # A subclass that dispatches itself (DTensor ...) goes first; its parts come here.
+            return NotImplemented
+        with _no_function_mode():
+            try:
+                plan: Plan = func._ddpdoctor_plan
+            except AttributeError:
+                plan = func._ddpdoctor_plan = Plan(func)
+            if plan.simple:
+                label = None
+                mixed = False
+                try:
+                    for argument in args:
+                        if isinstance(argument, _Tensor):
+                            found = getattr(_untyped_storage(argument), "_virtual", None)
+                            if found is not None and found is not label:
+                                if label is None:
+                                    label = found
+                                elif found.index != label.index:
+                                    mixed = True
+                                    break
+                except (RuntimeError, NotImplementedError):  # no storage: sparse
+                    mixed = True
+                if not mixed and not kwargs:
+                    result = plan.run(*args)
+                    if label is not None and plan.fresh:
+                        if isinstance(result, _Tensor):
+                            try:
+                                storage = _untyped_storage(result)
+                            except (RuntimeError, NotImplementedError):
+                                self._placer.mark(result, label.index)
+                                return result
+                            if getattr(storage, "_virtual", None) is None:
+                                storage._virtual = (  # type: ignore[attr-defined]
+                                    CPU_LABEL
+                                    if label.memory is None
+                                    else Label(
+                                        label.index, label.device, label.memory, storage.nbytes()
+                                    )
+                                )
+                        else:
+                            self._placer.mark(result, label.index)
+                    return result
+            handler = plan.handler
+            if handler is None:
+                return self._placer.general(plan, args, kwargs or {})
+            return handler(self._placer, plan, args, kwargs or {})
+
+
+def _is_plain(kind: type) -> bool:
+    return kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
+
+
+def named_tensors(
+    plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor among the arguments, lists flattened, with its argument's name."""
+    for name, value in (*zip(plan.arguments, args, strict=False), *kwargs.items()):
+        yield from _tensors(name, value)
+
+
+def _tensors(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(value, _Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(name, each)
+
+
+def common_label(name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> Label | None:
+    """The label all tensors share, or the one the operation settles on. Raises where it refuses."""
+    common: Label | None = None
+    for _, tensor in tensors:
+        label = label_of(tensor)
+        if label is None:
+            continue
+        if common is None:
+            common = label
+        elif label.index != common.index:
+            return placement.settle(name, tensors)
+    return common
+
+
+def create(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A factory without tensor arguments."""
+    device, args, kwargs = _take_device(plan, args, kwargs)
+    index = placer.index_of(device)
+    if index == CPU_INDEX or device is None:
+        # C++ says "cpu" for its own scratch tensors too; only the user's own call names a target.
+        index = placer.target
+    if index is None or index == CPU_INDEX:
+        result = plan.run(*args, **kwargs)
+    else:
+        placer.process.memory(index)
+        if plan.seeded and kwargs.get("generator") is None:
+            with placer.generators(index):
+                result = plan.run(*args, **kwargs)
+        else:
+            result = plan.run(*args, **kwargs)
+    if index is not None:
+        placer.mark(result, index)
+    return result
+
+
+def create_like(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A factory that takes a tensor as its pattern (zeros_like, new_empty, sparse_coo_tensor ...)."""
+    device, args, kwargs = _take_device(plan, args, kwargs)
+    label = common_label(plan.name, list(named_tensors(plan, args, kwargs)))
+    index = placer.index_of(device)
+    if index == CPU_INDEX or device is None:
+        # C++ fills in "cpu" for "the device of the pattern".
+        index = placer.target
+        if index is None and label is not None:
+            index = label.index
+    if plan.seeded and index is not None and index != CPU_INDEX and kwargs.get("generator") is None:
+        with placer.generators(index):
+            result = plan.run(*args, **kwargs)
+    else:
+        result = plan.run(*args, **kwargs)
+    if index is not None and plan.fresh:
+        placer.mark(result, index)
+    return result
+
+
+def _take_device(
+    plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[torch.device | None, Sequence[Any], dict[str, Any]]:
+    """The device asked for, and the arguments with the real device in its place."""
+    position = plan.arguments.index("device")
+    if position < len(args):
+        device = args[position]
+        if device is not None and device.type == "cuda":
+            args = [*args[:position], CPU, *args[position + 1 :]]
+    else:
+        device = kwargs.get("device")
+        if device is not None and device.type == "cuda":
+            kwargs = {**kwargs, "device": CPU}
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    return device, args, kwargs
+
+
+def cross(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A copy between devices: the result is where the first argument is."""
+    result = plan.run(*args, **kwargs)
+    first = list(named_tensors(plan, args[:1], {}))
+    label = label_of(first[0][1]) if first else None
+    if label is None:
+        label = common_label(
+            "copy", [(name, each) for name, each in named_tensors(plan, args, {})][:2]
+        )
+    if label is not None:
+        placer.adopt(plan, args, kwargs, label.index)
+        placer.mark(result, label.index)
+    return result
+
+
+def index(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """An operation some of whose arguments may be on the CPU."""
+    free = placement.CPU_ARGUMENTS[plan.name]
+    own: list[tuple[str, torch.Tensor]] = []
+    helpers: list[tuple[str, torch.Tensor]] = []
+    for position, (name, value) in enumerate(zip(plan.arguments, args, strict=False)):
+        (helpers if position in free else own).extend(_tensors(name, value))
+    for name, value in kwargs.items():
+        own.extend(_tensors(name, value))
+    common = common_label(plan.name, own)
+    for name, tensor in helpers:
+        label = label_of(tensor)
+        if label is None or common is None or label.index in (CPU_INDEX, common.index):
+            continue
+        placement.refuse(
+            plan.name,
+            [each for _, each in (*own, *helpers)],
+            name,
+            label,
+            own[0][0],
+            common,
+            "indices should be either on cpu or on the same device as the indexed tensor "
+            f"({common.device})"
+            if "index" in plan.name
+            else None,
+        )
+    result = plan.run(*args, **kwargs)
+    if common is not None:
+        placer.adopt(plan, args, kwargs, common.index)
+        if plan.fresh:
+            placer.mark(result, common.index)
+    return result
+
+
+def foreach(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Lists of tensors that meet index by index."""
+    lists = [
+        (name, list(value))
+        for name, value in (*zip(plan.arguments, args, strict=False), *kwargs.items())
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)
+    ]
+    singles = [
+        (name, value)
+        for name, value in (*zip(plan.arguments, args, strict=False), *kwargs.items())
+        if isinstance(value, _Tensor)
+    ]
+    count = max((len(each) for _, each in lists), default=0)
+    indices: list[int | None] = []
+    for position in range(count):
+        tensors = [(name, each[position]) for name, each in lists if position < len(each)]
+        label = common_label(plan.name, tensors + [s for s in singles if s[1].dim() > 0])
+        indices.append(None if label is None else label.index)
+    result = plan.run(*args, **kwargs)
+    if plan.fresh and isinstance(result, (list, tuple)):
+        for position, each in enumerate(result):
+            found = indices[position] if position < len(indices) else None
+            if found is not None:
+                placer.mark(each, found)
+    return result
+
+
+def to_copy(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """aten::_to_copy: a copy on the device asked for, or on the tensor's own."""
+    device, args, kwargs = _take_device(plan, args, kwargs)
+    index = placer.index_of(device)
+    if device is not None and index is None:
+        return plan.run(*args, **kwargs)  # to meta
+    if index is None or (index == CPU_INDEX and placer.target is None):
+        label = label_of(args[0])
+        # C++ code that copies "to the options of" a virtual tensor says cpu and means its device.
+        index = None if label is None else label.index
+    elif index == CPU_INDEX:
+        index = placer.target
+    result = plan.run(*args, **kwargs)
+    if index is not None:
+        placer.mark(result, index)
+    return result
+
+
+handlers["aten::_to_copy"] = to_copy

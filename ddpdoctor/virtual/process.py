@@ -1,0 +1,135 @@
+"""What CUDA keeps for one process: which devices it sees, its contexts, each thread's current device."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from ddpdoctor.virtual import ledger, observers
+from ddpdoctor.virtual.devices import Device, Machine, visible_devices
+from ddpdoctor.virtual.memory import DeviceMemory
+
+INVALID_DEVICE = (
+    "CUDA error: invalid device ordinal\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace "
+    "below might be incorrect.\n"
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+)
+BAD_FORK = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use "
+    "the 'spawn' start method"
+)
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY_FOLDERS = tuple(
+    folder + os.sep
+    for key in ("stdlib", "purelib", "platlib")
+    if (folder := sysconfig.get_path(key))
+)
+
+
+class Process:
+    """The virtual CUDA driver's state in this process."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.memories: list[DeviceMemory | None] = []
+        self.initialized_in: int | None = None  # the pid that called cuInit
+        self._devices: tuple[Device, ...] = ()
+        self._local = threading.local()
+        self._lock = threading.RLock()
+        if machine.ledger is not None and not os.path.exists(machine.ledger):
+            ledger.create(machine.ledger, machine.devices())
+
+    def devices(self) -> tuple[Device, ...]:
+        """The devices this process sees. CUDA reads the mask once, at cuInit; until then it may change."""
+        if self.initialized_in is None:
+            return visible_devices(self.machine)
+        return self._devices
+
+    def initialize(self) -> None:
+        """cuInit: fixes the visible devices. Raises RuntimeError without any, or in a forked child."""
+        if self.initialized_in is not None:
+            self.check_fork()
+            return
+        devices = visible_devices(self.machine)
+        if not devices:
+            # c10/cuda/CUDAFunctions.cpp, device_count_ensure_non_zero
+            raise RuntimeError("No CUDA GPUs are available")
+        self._devices = devices
+        self.memories = [None] * len(devices)
+        self.initialized_in = os.getpid()
+
+    def check_fork(self) -> None:
+        if self.in_bad_fork():
+            raise RuntimeError(BAD_FORK)
+
+    def in_bad_fork(self) -> bool:
+        return self.initialized_in is not None and self.initialized_in != os.getpid()
+
+    @property
+    def current(self) -> int:
+        """The current device of this thread; every thread starts at 0, as in CUDA."""
+        return getattr(self._local, "current", 0)
+
+    @current.setter
+    def current(self, index: int) -> None:
+        self.initialize()
+        self.check_index(index)
+        self._local.current = index
+
+    def check_index(self, index: int) -> None:
+        if not 0 <= index < len(self._devices):
+            import torch
+
+            error = getattr(torch, "AcceleratorError", RuntimeError)  # 2.8 and newer
+            raise error(INVALID_DEVICE)
+
+    def memory(self, index: int) -> DeviceMemory:
+        """The device's memory, its context opened where this is the first use."""
+        if index < len(self.memories):
+            opened = self.memories[index]
+            if opened is not None and self.initialized_in == os.getpid():
+                return opened
+        self.initialize()
+        self.check_index(index)
+        with self._lock:
+            opened = self.memories[index]
+            if opened is None:
+                opened = DeviceMemory(
+                    index, self._devices[index], self.machine.ledger, time.time(), _user_line()
+                )
+                self.memories[index] = opened
+                for callback in observers.context_callbacks:
+                    callback(index)
+            return opened
+
+    def has_context(self, index: int) -> bool:
+        return index < len(self.memories) and self.memories[index] is not None
+
+
+def _user_line() -> str | None:
+    """ "file:line" of the innermost frame of the user's own code; without any, of the innermost library."""
+    library: str | None = None
+    for frame in _frames():
+        file = os.path.abspath(frame.f_code.co_filename)
+        if file.startswith(_OWN) or frame.f_code.co_filename.startswith("<"):
+            continue
+        if not file.startswith(_LIBRARY_FOLDERS):
+            return f"{file}:{frame.f_lineno}"
+        if library is None and f"{os.sep}torch{os.sep}" not in file:
+            library = f"{file}:{frame.f_lineno}"
+    return library
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
