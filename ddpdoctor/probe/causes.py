@@ -86,7 +86,8 @@ def _at_openings(
     for place, group in _by(wrong, lambda one: one.place):
         ranks = tuple(sorted({one.rank for one in group if one.rank is not None}))
         devices = ", ".join(str(device) for device in sorted({one.device for one in group}))
-        message = f"{spell(ranks).capitalize()} opened GPU {devices}, which is not their own"
+        whose, who = ("its", "it holds") if len(ranks) == 1 else ("their", "each of them holds")
+        message = f"{spell(ranks).capitalize()} opened GPU {devices}, which is not {whose} own"
         if place is None:
             yield Finding(
                 code="DDP507",
@@ -110,7 +111,7 @@ def _at_openings(
                 message=f"{message}, here first.",
                 filename=place.filename,
                 location=Location(place.row, 1),
-                behaviour="From this line on each of them holds a context and memory there.",
+                behaviour=f"From this line on {who} a context and memory there.",
                 symptom=f"more processes than one on GPU {devices} in nvtop, about 500 MiB each; "
                 "memory runs out there first.",
                 repair="call torch.cuda.set_device(local_rank) before this line, or give the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Sequence
@@ -77,13 +78,11 @@ def _check(request: Request) -> None:
         raise DdpdoctorError(f"--nproc {request.nproc}: a job has at least one rank")
     if request.timeout <= 0:
         raise DdpdoctorError(f"--timeout {request.timeout:g}: give a number of seconds above 0")
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
+    if importlib.util.find_spec("torch") is None:
         raise DdpdoctorError(
             "probe runs programs with PyTorch, which is not installed beside ddpdoctor: "
             "pip install 'ddpdoctor[probe]'"
-        ) from error
+        )
 
 
 def _job(request: Request) -> Job:

@@ -29,7 +29,7 @@ def diagnose(
     job: Job, folder: Path, source: str, evidence: Evidence, explained: Sequence[Finding]
 ) -> ProbeRun:
     """explained: lint's findings in the program, for those that the run has shown."""
-    ranks = main_processes(evidence.records)
+    ranks = main_processes(evidence.records, alone=job.launcher == "none")
     gpus = evidence.samples[-1].gpus
     placement = _placement(evidence, ranks, gpus)
     openings = _openings(job, folder, evidence, placement, ranks)

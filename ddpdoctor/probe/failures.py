@@ -112,8 +112,8 @@ def _of_launcher(folder: Path, evidence: Evidence) -> Failure:
     code = evidence.returncode
     if code is None or code < 0:
         text = "the launcher was killed" if code is None else _signal_text(code)
-        return Failure(None, None, None, "signal", text, "", code)
-    return _exit(None, None, None, code, _printed_traceback(tail(folder, "launcher.err")))
+        return Failure(None, evidence.pid, None, "signal", text, "", code)
+    return _exit(None, evidence.pid, None, code, _printed_traceback(tail(folder, "launcher.err")))
 
 
 def _exit(
@@ -144,6 +144,9 @@ def _printed_traceback(text: str) -> str:
 
 
 def _line(text: str) -> str:
+    """The first line; of NCCL's, which begin with where in its source, what it says at the end."""
+    if "Last error:" in text:
+        text = text.partition("Last error:")[2]
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
-from ddpdoctor.probe.agent.user_code import is_user_file
+from ddpdoctor.probe.agent.user_code import is_own_file, is_user_file
 from ddpdoctor.probe.explain import explanation
 from ddpdoctor.probe.progress import Progress
 from ddpdoctor.probe.ranks import Rank
@@ -87,7 +87,9 @@ def _stood(number: int, evidence: Evidence, ranks: Mapping[int, Rank]) -> StackG
     one = evidence.progress.get(rank.pid)
     waiting = Waiting(one.operation, one.sequence, one.group) if one and one.inside else None
     problem = "" if frames else "it did not answer"
-    spelled = tuple(f"{file}:{row} in {function}" for file, row, function in frames)
+    spelled = tuple(
+        f"{file}:{row} in {function}" for file, row, function in frames if not is_own_file(file)
+    )
     return StackGroup((), waiting, spelled, _user_place(frames), False, problem)
 
 

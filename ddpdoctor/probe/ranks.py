@@ -22,11 +22,12 @@ class Rank:
     environment: Mapping[str, str]
 
 
-def main_processes(records: Sequence[Record]) -> dict[int, Rank]:
+def main_processes(records: Sequence[Record], alone: bool) -> dict[int, Rank]:
     """By rank, its main process: the one that opened the process group, else the first started.
 
-    Other processes with the same RANK are the rank's own helpers (data loading workers). Where no
-    process is a rank, the program is a single process and counts as rank 0.
+    Other processes with the same RANK are the rank's own helpers (data loading workers). alone:
+    the program was started without a launcher; where none of its processes is a rank, it is a
+    single process and counts as rank 0.
     """
     found: dict[int, Rank] = {}
     for record in records:
@@ -49,7 +50,7 @@ def main_processes(records: Sequence[Record]) -> dict[int, Rank]:
                 record.kind == "group",
                 environment,
             )
-    if not found:
+    if not found and alone:
         for record in records:
             if record.kind == "process":
                 return {0: Rank(0, 0, record.pid, False, record.facts["environment"])}

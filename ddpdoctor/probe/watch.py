@@ -32,13 +32,14 @@ class Death:
 class Evidence:
     """All that was seen of one run, before any of it is interpreted.
 
-    outcome: "ended" (the launcher did, with returncode), "hung" or "stopped". stacks: by pid, and
-    only of a hung run; alive: the pids that ran when it was found to hang. left: processes that
-    outlived the launcher and were ended, None where some could not be. Times are since the epoch;
-    idle: seconds since anything moved, when the watching ended.
+    outcome: "ended" (the launcher, process pid, did so with returncode), "hung" or "stopped".
+    stacks: by pid, and only of a hung run; alive: the pids that ran when it was found to hang.
+    left: processes that outlived the launcher and were ended, None where some could not be. Times
+    are since the epoch; idle: seconds since anything moved, when the watching ended.
     """
 
     outcome: str
+    pid: int | None
     returncode: int | None
     started: float
     ended: float
@@ -123,6 +124,7 @@ def watch(
     launch.logs.close()
     return Evidence(
         outcome,
+        launch.pid,
         launch.returncode,
         started,
         ended,

@@ -19,6 +19,7 @@ from ddpdoctor.probe.progress import ProgressWriter
 from ddpdoctor.probe.records import Recorder
 
 DEFAULT_GROUP = "the default group"
+RENDEZVOUS = "the rendezvous"
 
 _COLLECTIVES = (
     "all_gather",
@@ -66,7 +67,7 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
             group = kwargs.get("group")
             if group is None and position is not None and position < len(args):
                 group = args[position]
-            name = _group_name(group)
+            name = _group_name(group) if dist.is_initialized() else RENDEZVOUS
             sequence[name] += 1
             depth[0] += 1
             progress.enter(function.__name__, sequence[name], name)
@@ -109,7 +110,7 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
 
 def _group_name(group: Any) -> str:
     """How ranks can tell the same group apart from another: its members."""
-    if group is None or not dist.is_initialized() or group is c10d._get_default_group():
+    if group is None or group is c10d._get_default_group():
         return DEFAULT_GROUP
     try:
         return f"group of ranks {dist.get_process_group_ranks(group)}"

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ddpdoctor.probe.agent import mismatches
+from ddpdoctor.probe.agent.user_code import is_own_file
 from ddpdoctor.probe.records import Recorder
 
 _MOST_CHARACTERS = 100_000
@@ -60,9 +61,19 @@ def record_failure(recorder: Recorder, error: BaseException, thread: bool = Fals
         "exception",
         type=type(error).__name__,
         text=str(error)[:_MOST_CHARACTERS],
-        traceback="".join(traceback.format_exception(error))[-_MOST_CHARACTERS:],
+        traceback=_formatted(error)[-_MOST_CHARACTERS:],
         thread=thread,
     )
+
+
+def _formatted(error: BaseException) -> str:
+    """As Python prints it, without ddpdoctor's own frames (wrappers, the virtual GPUs)."""
+    shown = traceback.TracebackException.from_exception(error)
+    link: traceback.TracebackException | None = shown
+    while link is not None:
+        link.stack[:] = [frame for frame in link.stack if not is_own_file(frame.filename)]
+        link = link.__cause__ or link.__context__
+    return "".join(shown.format())
 
 
 def _recording(function: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:

@@ -106,30 +106,47 @@ def _named(tensor: torch.Tensor, frames: Frames) -> dict[str, Any]:
     """The tensor under the name that the innermost frame which knows it has for it.
 
     A user's frame is preferred to PyTorch's own, whose argument names mean nothing to the reader;
-    a parameter or buffer keeps the path of its module.
+    a parameter or buffer keeps the path of its module. What is only a view of it (the transposed
+    weight of a linear layer) goes by its name, too.
     """
-    found = None
-    for frame, row in frames:
-        for name, value in _tensor_variables(frame):
-            if value is not tensor:
+    for same in (_is_same, _shares_memory):
+        for frame, row in frames:
+            if not is_user_file(frame.f_code.co_filename):
                 continue
-            if is_user_file(frame.f_code.co_filename):
-                described = describe(tensor, name, "variable")
-                described["made"] = _made(name, frame, row, tensor, frames)
-                return described
-            found = found or name
-    for frame, _ in frames:
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, torch.nn.Module):
+            for name, value in _tensor_variables(frame):
+                if same(value, tensor):
+                    described = describe(tensor, name, "variable")
+                    described["made"] = _made(name, frame, row, value, frames)
+                    return described
+        for owner in _modules(frames):
             for kind, members in (
                 ("parameter", owner.named_parameters()),
                 ("buffer", owner.named_buffers()),
             ):
                 for name, value in members:
-                    if value is tensor:
+                    if same(value, tensor):
                         path = _path_of(owner, frames)
                         return describe(tensor, f"{path}.{name}" if path else name, kind)
-    return describe(tensor, found or "", "value")
+    return describe(tensor, "", "value")
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one is other
+
+
+def _shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    try:
+        return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # sparse and fake tensors have no storage
+        return False
+
+
+def _modules(frames: Frames) -> Iterator[torch.nn.Module]:
+    """The modules that run, innermost first."""
+    for frame, _ in frames:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, torch.nn.Module):
+            yield owner
 
 
 def _tensors_of(frame: FrameType, frames: Frames) -> list[dict[str, Any]]:
@@ -173,19 +190,15 @@ def _made(
 
 def _module_path(frames: Frames) -> str:
     """The innermost module's path from the outermost one: "layers.0.conv1"."""
-    for frame, _ in frames:
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, torch.nn.Module):
-            return _path_of(owner, frames) or type(owner).__name__
+    for owner in _modules(frames):
+        return _path_of(owner, frames) or type(owner).__name__
     return ""
 
 
 def _path_of(module: torch.nn.Module, frames: Frames) -> str:
     """The module's name within the outermost module that runs, wrappers' own names left out."""
-    for frame, _ in reversed(frames):
-        root = frame.f_locals.get("self")
-        if isinstance(root, torch.nn.Module):
-            for name, member in root.named_modules():
-                if member is module:
-                    return name.removeprefix("module.") if name != "module" else ""
+    for root in reversed(list(_modules(frames))):
+        for name, member in root.named_modules():
+            if member is module:
+                return name.removeprefix("module.") if name != "module" else ""
     return ""

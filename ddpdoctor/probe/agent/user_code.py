@@ -31,6 +31,10 @@ def is_user_file(filename: str) -> bool:
     )
 
 
+def is_own_file(filename: str) -> bool:
+    return filename.startswith(_PACKAGE)
+
+
 def has_virtual_gpus() -> bool:
     return os.environ.get(COUNT_VARIABLE, "0") != "0"
 
