@@ -11,12 +11,12 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.report.terminal import Screen, wrapped, write
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
-_FIX = {"safe": "--fix", "unsafe": "--unsafe-fixes", "none": "by hand"}
+_FIX = {"safe": "fix", "unsafe": "unsafe fix", "none": ""}
 
 
 def show_page(rule: Rule) -> None:
     """Print a rule's page: rendered on a terminal, as its Markdown where it is piped."""
-    facts = f"{rule.severity.value}, found by {rule.phase}, repair: {_FIX[rule.fix]}"
+    facts = f"{rule.severity.value}, found by {rule.phase}, {_FIX[rule.fix] or 'no fix'}"
     title = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n*{facts}*\n\n"
     if not Screen.of(sys.stdout).terminal:
         write(title + rule.page, sys.stdout)
@@ -42,7 +42,7 @@ def show_list(rules: Iterable[Rule]) -> None:
 
 
 def _entry(rule: Rule, screen: Screen) -> list[str]:
-    label = f"  {rule.code}  {rule.severity.value:<7}  {_FIX[rule.fix]:<14}  "
+    label = f"  {rule.code}  {rule.severity.value:<7}  {_FIX[rule.fix]:<10}  "
     first, *rest = wrapped(label, rule.summary, screen.columns)
     colour = screen.style(label[:17], _COLOURS[rule.severity], bold=True)
     return [colour + first[17:], *rest]
