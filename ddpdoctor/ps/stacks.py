@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ddpdoctor.gpus.placement import RankRow
-from ddpdoctor.probe.results import StackGroup
+from ddpdoctor.probe.results import Place, StackGroup
 
 NOT_INSTALLED = "no stacks: py-spy is not installed (pip install py-spy)"
 _SECONDS = 30
+# Frames of the import system, of installed packages and of the standard library, of whatever
+# Python the rank runs on.
+_LIBRARY = re.compile(r"^<frozen |/(site|dist)-packages/|/lib/python3\.\d+/")
+_Frame = tuple[str, int, str]  # file, line, function
 
 
 def py_spy() -> str | None:
@@ -24,17 +30,31 @@ def py_spy() -> str | None:
 
 def stacks(ranks: Sequence[RankRow], spy: str) -> tuple[StackGroup, ...]:
     """Ranks that stand in the same stack together; a group smaller than the largest is odd."""
-    together: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    together: dict[tuple[tuple[_Frame, ...], str], list[int]] = {}
     for rank in ranks:
         together.setdefault(_stack(rank.pid, spy), []).append(rank.rank)
     most = max(map(len, together.values()), default=0)
     return tuple(
-        StackGroup(tuple(numbers), None, frames, None, len(numbers) < most, problem)
+        StackGroup(
+            ranks=tuple(numbers),
+            waiting=None,
+            frames=tuple(f"{file}:{row} in {function}" for file, row, function in frames),
+            place=_user_place(frames),
+            odd=len(numbers) < most,
+            problem=problem,
+        )
         for (frames, problem), numbers in together.items()
     )
 
 
-def _stack(pid: int, spy: str) -> tuple[tuple[str, ...], str]:
+def _user_place(frames: Sequence[_Frame]) -> Place | None:
+    for file, row, _ in frames:
+        if not _LIBRARY.search(file):
+            return Place(file, row, linecache.getline(file, row).strip())
+    return None
+
+
+def _stack(pid: int, spy: str) -> tuple[tuple[_Frame, ...], str]:
     """The main thread's frames, innermost first, or () and why there are none."""
     try:
         done = subprocess.run(
@@ -63,4 +83,4 @@ def _stack(pid: int, spy: str) -> tuple[tuple[str, ...], str]:
         if thread["os_thread_id"] == pid or thread["thread_name"] == "MainThread"
     ]
     frames = (main or threads)[0]["frames"]
-    return tuple(f"{frame['filename']}:{frame['line']} in {frame['name']}" for frame in frames), ""
+    return tuple((frame["filename"], frame["line"], frame["name"]) for frame in frames), ""

@@ -6,11 +6,14 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ddpdoctor.probe.results import StackGroup
 from ddpdoctor.ps.overview import JobView, Overview
 from ddpdoctor.report.placement import gpu_words, placement_lines
 from ddpdoctor.report.terminal import Screen, fit, printable, wrapped
 from ddpdoctor.report.text import finding_lines
 from ddpdoctor.report.words import count, ranks
+
+_FRAMES = 8
 
 
 def overview_text(overview: Overview, screen: Screen) -> str:
@@ -44,24 +47,37 @@ def _job(number: int, view: JobView, screen: Screen) -> Iterator[str]:
     yield screen.style(title, bold=True)
     command = printable(shlex.join(job.command))
     yield "  " + (command if len(command) < screen.columns else fit(command, screen.columns - 2))
+    on_gpus = any(gpu.ranks for gpu in view.placement.gpus)
     yield ""
-    yield from placement_lines(replace(view.placement, problems=()), screen)
+    if on_gpus or view.placement.pid_mismatch:
+        yield from placement_lines(replace(view.placement, problems=()), screen)
+    else:
+        yield "No rank holds memory on a GPU."
     for finding in view.findings:
         yield ""
         yield from finding_lines(finding, screen)
-    if not view.findings and not view.placement.pid_mismatch:
-        on_gpus = any(rank.devices for rank in view.placement.ranks)
+    if on_gpus and not view.findings:
         yield ""
-        yield "No misplacement found." if on_gpus else "No rank holds memory on a GPU."
+        yield "No misplacement found."
     for group in sorted(view.stacks, key=lambda group: not group.odd):
         yield ""
-        if group.problem:
-            yield from wrapped(
-                f"{ranks(group.ranks)}: ".capitalize(), group.problem, screen.columns
-            )
-            continue
-        stand = "stands" if len(group.ranks) == 1 else "stand"
-        apart = ", apart from the others," if group.odd else ""
-        head = f"{ranks(group.ranks)} {stand}{apart} at:".capitalize()
-        yield screen.style(head, "red" if group.odd else None, bold=True)
-        yield from (f"  {printable(frame)}" for frame in group.frames)
+        yield from _stack(group, screen)
+
+
+def _stack(group: StackGroup, screen: Screen) -> Iterator[str]:
+    if group.problem:
+        yield from wrapped(f"{ranks(group.ranks)}: ".capitalize(), group.problem, screen.columns)
+        return
+    stand = "stands" if len(group.ranks) == 1 else "stand"
+    apart = ", apart from the others," if group.odd else ""
+    where = f" at {group.place}" if group.place else " in no line of the program"
+    first, *rest = wrapped("", f"{ranks(group.ranks)} {stand}{apart}{where}", screen.columns)
+    yield screen.style(first[0].upper() + first[1:], "red" if group.odd else None, bold=True)
+    yield from rest
+    if group.place and group.place.source:
+        yield f"    {printable(group.place.source)}"
+    # Of imports in progress most frames are the import system's.
+    frames = [frame for frame in group.frames if not frame.startswith("<frozen ")]
+    yield from (f"  {printable(frame)}" for frame in frames[:_FRAMES])
+    if len(frames) > _FRAMES:
+        yield f"  and {len(frames) - _FRAMES} frames further out"

@@ -7,29 +7,40 @@ from pathlib import Path
 import pytest
 
 from ddpdoctor.gpus.placement import RankRow
+from ddpdoctor.probe.results import Place
 from ddpdoctor.ps import stacks as module
 from ddpdoctor.ps.stacks import py_spy, stacks
 
-EVALUATE = (
-    "import time\ndef evaluate():\n    print('ready', flush=True)\n    time.sleep(300)\nevaluate()"
-)
+EVALUATE = """
+import subprocess
+def evaluate():
+    print("ready", flush=True)
+    subprocess.run(["sleep", "300"])
+evaluate()
+"""
 
 
 def rows(pids):
     return [RankRow(rank, rank, pid, None, (), None) for rank, pid in enumerate(pids)]
 
 
-def test_the_odd_rank_stands_out(start, start_job):
+def test_the_odd_rank_stands_out(start, start_job, tmp_path):
     spy = py_spy()
     if spy is None:
         pytest.skip("py-spy is not installed")
-    pids, odd = start_job(2), start(EVALUATE)
+    program = tmp_path / "evaluate.py"
+    program.write_text(EVALUATE)
+    pids, odd = start_job(2), start(f"import runpy; runpy.run_path({str(program)!r})")
     odd.stdout.readline()
     groups = stacks(rows([*pids, odd.pid]), spy)
     if "not permitted" in groups[0].problem:
         pytest.skip("tracing other processes is not permitted here")
     assert [(group.ranks, group.odd) for group in groups] == [((0, 1), False), ((2,), True)]
-    assert groups[1].frames == ("<string>:4 in evaluate", "<string>:5 in <module>")
+    assert groups[0].frames == ("<string>:4 in train", "<string>:5 in <module>")
+    assert groups[0].place == Place("<string>", 4, "")
+    # The innermost frames are the standard library's.
+    assert "subprocess.py" in groups[1].frames[0]
+    assert groups[1].place == Place(str(program), 5, 'subprocess.run(["sleep", "300"])')
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ddpdoctor.gpus import Gpu, GpuProcess, Snapshot
 from ddpdoctor.gpus.placement import RankProcess, place
-from ddpdoctor.probe.results import StackGroup
+from ddpdoctor.probe.results import Place, StackGroup
 from ddpdoctor.ps.jobs import Job
 from ddpdoctor.ps.overview import JobView, Overview
 from ddpdoctor.ps.processes import Process
@@ -34,9 +34,11 @@ def test_a_job_with_stacks():
     ranks = tuple(RankProcess(rank, rank, 10 + rank, (), ("GPU-0",)) for rank in range(3))
     launcher = Process(9, 1, "torchrun of user ada", ("python", "/bin/torchrun"), (9,), {})
     job = Job(launcher, ("python", "train.py", "--name", "a b\x1b[31m"), 4, ranks, ())
+    place_of_2 = Place("train.py", 9, "evaluate(model)")
+    deep = [f"train.py:{row} in evaluate" for row in range(9, 20)]
     groups = (
-        StackGroup((0, 1), None, ("train.py:8 in step",), None, False),
-        StackGroup((2,), None, ("train.py:9 in evaluate",), None, True),
+        StackGroup((0, 1), None, ("torch.py:8 in step",), None, False),
+        StackGroup((2,), None, ("<frozen importlib>:1 in load", *deep), place_of_2, True),
         StackGroup((3,), None, (), None, True, "py-spy, pid 13: it failed"),
     )
     placement = place([snapshot(GpuProcess(10, MIB))], ranks)
@@ -48,10 +50,11 @@ def test_a_job_with_stacks():
         "Job 0: 3 ranks of 4, started by torchrun 9",
         "  python train.py --name 'a b\\x1b[31m'",
     ]
-    at = lines.index("Rank 2 stands, apart from the others, at:")
-    assert lines[at + 1] == "  train.py:9 in evaluate"
+    at = lines.index("Rank 2 stands, apart from the others, at train.py:9")
+    assert lines[at + 1 : at + 3] == ["    evaluate(model)", "  train.py:9 in evaluate"]
+    assert lines[at + 9 : at + 11] == ["  train.py:16 in evaluate", "  and 3 frames further out"]
     assert "Rank 3: py-spy, pid 13: it failed" in lines
-    assert lines.index("Ranks 0-1 stand at:") > at
+    assert lines.index("Ranks 0-1 stand in no line of the program") > at
 
 
 def test_a_long_command_is_cut_to_the_screen():
