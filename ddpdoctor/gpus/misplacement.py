@@ -52,12 +52,12 @@ def _guests(
 
 def _several_ranks(gpu: GpuRow, ranks: Sequence[RankRow]) -> Finding:
     numbers = tuple(rank.rank for rank in ranks)
-    strays = [rank.rank for rank in ranks if rank.own not in (None, gpu.index)]
+    strays = [rank for rank in ranks if rank.own not in (None, gpu.index)]
     return Finding(
         code="DDP501",
         severity=Severity.ERROR,
         message=f"{len(ranks)} ranks are on GPU {gpu.index} ({gpu.name}): {spell(numbers)}.",
-        behaviour=f"{_sentence(spell(strays))} should be elsewhere: {_owns(ranks, gpu)}."
+        behaviour=_belong(strays)
         if strays
         else f"{_sentence(spell(numbers))} were given the same visible device.",
         symptom=f"{len(ranks)} processes on GPU {gpu.index} in nvtop and the other GPUs idle; "
@@ -78,7 +78,7 @@ def _not_its_own(gpu: GpuRow, guests: Sequence[RankRow], owned: bool) -> Finding
         severity=Severity.ERROR if owned else Severity.WARNING,
         message=f"{_sentence(spell(numbers))} {verb} {amount} on GPU {gpu.index} "
         f"({gpu.name}), which is not {'its' if len(guests) == 1 else 'their'} own.",
-        behaviour=f"{_owns(guests, gpu)}.",
+        behaviour=_belong(guests),
         symptom=f"more than one process on GPU {gpu.index} in nvtop, about 500 MiB or more each; "
         "GPU memory runs out there first."
         if owned
@@ -112,25 +112,26 @@ def _too_few_gpus(ranks: Sequence[RankRow]) -> Finding | None:
     )
 
 
-def _owns(ranks: Sequence[RankRow], gpu: GpuRow) -> str:
-    return ", ".join(
-        f"rank {rank.rank}'s own is GPU {rank.own}"
-        for rank in ranks
-        if rank.own not in (None, gpu.index)
-    )
+def _belong(ranks: Sequence[RankRow]) -> str:
+    """ "Ranks 1-7 belong on GPUs 1-7." """
+    verb = "belongs" if len(ranks) == 1 else "belong"
+    owns = [rank.own for rank in ranks if rank.own is not None]
+    order = "" if owns == sorted(owns) else ", in this order"
+    gpus = spell(owns, "GPU")
+    return f"{_sentence(spell([rank.rank for rank in ranks]))} {verb} on {gpus}{order}."
 
 
 def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def spell(ranks: Sequence[int]) -> str:
-    """The ranks in words: "rank 3", "ranks 0-7", "ranks 0, 2"."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]}-{ranks[-1]}"
-    return f"ranks {', '.join(map(str, ranks))}"
+def spell(numbers: Sequence[int], noun: str = "rank") -> str:
+    """In words, in the order given: "rank 3", "ranks 0-7", "ranks 0, 2"."""
+    if len(numbers) == 1:
+        return f"{noun} {numbers[0]}"
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{noun}s {numbers[0]}-{numbers[-1]}"
+    return f"{noun}s {', '.join(map(str, numbers))}"
 
 
 def mebibytes(count: int) -> str:

@@ -65,8 +65,7 @@ def test_eight_ranks_on_gpu_0():
     [finding] = misplacements(placement)
     assert (finding.code, finding.ranks) == ("DDP501", tuple(range(8)))
     assert finding.message == "8 ranks are on GPU 0 (NVIDIA H100): ranks 0-7."
-    assert "rank 7's own is GPU 7" in finding.behaviour
-    assert "Rank 0" not in finding.behaviour
+    assert finding.behaviour == "Ranks 1-7 belong on GPUs 1-7."
     assert "set_device" in finding.repair
 
 
@@ -77,6 +76,7 @@ def test_a_second_context_on_gpu_0_is_one_finding_for_all_guests():
     [finding] = misplacements(placement)
     assert (finding.code, finding.ranks) == ("DDP502", (1, 2))
     assert finding.severity is Severity.ERROR
+    assert finding.behaviour == "Ranks 1, 2 belong on GPUs 1, 2."
     assert finding.message == (
         "Ranks 1, 2 hold up to 500 MiB on GPU 0 (NVIDIA H100), which is not their own."
     )
@@ -131,6 +131,14 @@ def test_a_mask_in_another_order_is_followed():
     placement = place([sample(1.0, {101: 9}, {}, {100: 9})], job)
     assert [row.own for row in placement.ranks] == [2, 0]
     assert codes(placement) == []
+
+
+def test_ranks_whose_own_gpus_are_not_in_rank_order():
+    mask = (uuid(2), uuid(1), uuid(0))
+    job = [RankProcess(i, i, 100 + i, (), mask) for i in range(3)]
+    [finding] = misplacements(place([sample(1.0, {}, {}, {100: 9, 101: 9, 102: 9})], job))
+    assert finding.code == "DDP501"
+    assert finding.behaviour == "Ranks 1, 2 belong on GPUs 1, 0, in this order."
 
 
 def test_uuids_as_torch_prints_them_are_joined():
