@@ -10,6 +10,7 @@ from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import misplacements, spell
 from ddpdoctor.gpus.placement import Placement
 from ddpdoctor.probe.explain import explanation
+from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.nccl import named_ranks, says_same_gpu
 from ddpdoctor.probe.results import Mismatch, Opening
 
@@ -22,6 +23,7 @@ def findings_of(
     openings: Sequence[Opening],
     mismatches: Sequence[Mismatch],
     texts: Sequence[str],
+    ends: Sequence[RankEnd],
     explained: Sequence[Finding],
 ) -> list[Finding]:
     """texts: what the program's exceptions said. explained: lint's findings in the program."""
@@ -38,6 +40,7 @@ def findings_of(
             found.append(finding)
     found += _at_openings(wrong, placed, explained)
     found += _at_mismatches(mismatches, explained)
+    found += _at_failures(ends, explained)
     return _merged(found)
 
 
@@ -162,6 +165,16 @@ def _at_mismatches(
             ),
         )
         yield _explained(explanation(explained, [place, *made]), finding)
+
+
+def _at_failures(ends: Sequence[RankEnd], explained: Sequence[Finding]) -> Iterable[Finding]:
+    """Lint's finding for a line that raised, where it has one: the exception speaks for itself."""
+    for end in ends:
+        rule = explanation(explained, [end.place])
+        if rule:
+            yield replace(
+                rule, ranks=(end.rank,), behaviour=f"Rank {end.rank} failed here: {end.said}"
+            )
 
 
 def _explained(rule: Finding | None, seen: Finding) -> Finding:

@@ -13,7 +13,7 @@ from ddpdoctor.gpus.pids import neighbours
 from ddpdoctor.gpus.placement import Placement, place
 from ddpdoctor.probe.causes import findings_of
 from ddpdoctor.probe.failures import RankEnd, bad_ends, first_failure, texts_of
-from ddpdoctor.probe.hang import hang_finding, stack_groups
+from ddpdoctor.probe.hang import hang_finding, left_alone, stack_groups
 from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.logs import tail
 from ddpdoctor.probe.ranks import Rank, main_processes, rank_processes
@@ -38,7 +38,11 @@ def diagnose(
     failure = first_failure(job, folder, evidence, ends)
     expected = _expected(job, ranks)
     stacks = stack_groups(evidence, ranks, expected) if evidence.outcome == "hung" else ()
-    findings = findings_of(placement, openings, mismatches, texts_of(evidence), explained)
+    findings = findings_of(
+        placement, openings, mismatches, texts_of(evidence), tuple(ends.values()), explained
+    )
+    if alone := left_alone(evidence, ranks, ends):
+        findings.append(alone)
     if evidence.outcome == "hung":
         findings.append(hang_finding(stacks, evidence.idle, evidence.progress, ranks, explained))
     return ProbeRun(

@@ -12,7 +12,7 @@ from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.logs import tail
 from ddpdoctor.probe.ranks import Rank
 from ddpdoctor.probe.records import Record
-from ddpdoctor.probe.results import Failure
+from ddpdoctor.probe.results import Failure, Place
 from ddpdoctor.probe.watch import Evidence
 
 # What a rank raises because another one went away (gloo, TCPStore, NCCL).
@@ -42,6 +42,19 @@ class RankEnd:
     code: int | None
     exception: Record | None
     consequence: bool
+
+    @property
+    def place(self) -> Place | None:
+        """The program's line that raised."""
+        facts = self.exception.facts["place"] if self.exception else None
+        return Place(**facts) if facts else None
+
+    @property
+    def said(self) -> str:
+        """The exception in one line, "" where there was none."""
+        if self.exception is None:
+            return ""
+        return f"{self.exception.facts['type']}: {_line(self.exception.facts['text'])}"
 
 
 def bad_ends(

@@ -9,6 +9,7 @@ from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
 from ddpdoctor.probe.agent.user_code import is_own_file, is_user_file
 from ddpdoctor.probe.explain import explanation
+from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.progress import Progress
 from ddpdoctor.probe.ranks import Rank
 from ddpdoctor.probe.results import Place, StackGroup, Waiting
@@ -46,11 +47,11 @@ def hang_finding(
     """
     place = next((group.place for group in groups if group.place), None)
     where = "; ".join(f"{spell(group.ranks)} {_in_words(group)}" for group in groups)
-    last = [
-        f"rank {number}: {one.operation} number {one.sequence} of {one.group}"
-        for number, rank in ranks.items()
-        if (one := progress.get(rank.pid)) and one.operation
-    ]
+    last: dict[str, list[int]] = {}
+    for number, rank in ranks.items():
+        if (one := progress.get(rank.pid)) and one.operation:
+            what = f"{one.operation} number {one.sequence} of {one.group}"
+            last.setdefault(what, []).append(number)
     rule = explanation(explained, [group.place for group in groups])
     why = f"; {rule.code} explains it: {rule.message}" if rule else ""
     return Finding(
@@ -59,7 +60,9 @@ def hang_finding(
         message=f"No rank got any further for {seconds:.0f} s: {where}.",
         filename=place.filename if place else None,
         location=Location(place.row, 1) if place else None,
-        behaviour=f"The last collective that each rank entered is {'; '.join(last)}."
+        behaviour="The last collective entered: "
+        + "; ".join(f"{spell(members)} {what}" for what, members in last.items())
+        + "."
         if last
         else "No rank had entered a collective.",
         symptom="the job stands still, GPUs at 100 % or idle, until the process group's timeout "
@@ -69,6 +72,37 @@ def hang_finding(
         related=(Related(rule.filename, rule.location, f"{rule.code}: {rule.message}"),)
         if rule and rule.filename and rule.location
         else (),
+    )
+
+
+def left_alone(
+    evidence: Evidence, ranks: Mapping[int, Rank], ends: Mapping[int, RankEnd]
+) -> Finding | None:
+    """DDP504 where ranks failed in a collective because others had ended before it, and well.
+
+    gloo notices the closed connection and raises; NCCL waits for its timeout.
+    """
+    gone = [number for number in ranks if number not in ends]
+    alone = [end for end in ends.values() if end.exception and end.consequence]
+    if not gone or len(alone) < len(ends) or not alone:
+        return None
+    last = evidence.progress.get(alone[0].pid)
+    what = f"{last.operation} (number {last.sequence} of {last.group})" if last else "a collective"
+    place = alone[0].place
+    who, had = spell([end.rank for end in alone]), "had" if len(gone) > 1 else "has"
+    return Finding(
+        code="DDP504",
+        severity=Severity.ERROR,
+        message=f"{who.capitalize()} waited in {what} for {spell(gone)}, which {had} already "
+        "ended.",
+        filename=place.filename if place else None,
+        location=Location(place.row, 1) if place else None,
+        behaviour=f"{spell(gone).capitalize()} entered fewer collectives than the others.",
+        symptom="with NCCL the job stands still until the process group's timeout (10 minutes); "
+        "with gloo the others raise 'connection closed by peer'.",
+        repair="make every rank enter the same collectives the same number of times: equal "
+        "numbers of batches (DistributedSampler, drop_last), or DDP's join()",
+        ranks=tuple(gone),
     )
 
 
@@ -85,12 +119,22 @@ def _stood(number: int, evidence: Evidence, ranks: Mapping[int, Rank]) -> StackG
         )
     frames = evidence.stacks.get(rank.pid, ())
     one = evidence.progress.get(rank.pid)
-    waiting = Waiting(one.operation, one.sequence, one.group) if one and one.inside else None
+    waiting = None
+    if one and one.inside:
+        waiting = Waiting(one.operation, one.sequence, one.group, _members(evidence, one.group))
     problem = "" if frames else "it did not answer"
     spelled = tuple(
         f"{file}:{row} in {function}" for file, row, function in frames if not is_own_file(file)
     )
     return StackGroup((), waiting, spelled, _user_place(frames), False, problem)
+
+
+def _members(evidence: Evidence, group: str) -> tuple[int, ...]:
+    """The ranks of a group of the program's own; () for the default one, which is all."""
+    for record in evidence.records:
+        if record.kind == "subgroup" and record.facts["name"] == group:
+            return tuple(record.facts["ranks"])
+    return ()
 
 
 def _without_stack(problem: str) -> StackGroup:

@@ -109,7 +109,7 @@ def _stacks(run: ProbeRun, screen: Screen) -> Iterator[str]:
 
 def _stood(group: StackGroup) -> str:
     who = sentence(f"{ranks(group.ranks)} stood")
-    odd = ", apart from the others," if group.odd else ""
+    odd = " apart from the others" if group.odd else ""
     what = f" {run_words.waiting(group.waiting)}" if group.waiting else ""
     problem = f" (no stack: {group.problem})" if group.problem else ""
     return f"{who}{odd}{what}{_at(group.place)}{problem}"

@@ -76,9 +76,9 @@ def failure(failed: Failure) -> str:
 
 
 def waiting(what: Waiting) -> str:
-    """ "in all_reduce number 12 of group 0 (ranks 0-3)"."""
+    """ "in all_reduce number 12 of the default group"."""
     members = f" ({ranks(what.ranks)})" if what.ranks else ""
-    return f"in {what.operation} number {what.sequence} of group {what.group}{members}"
+    return f"in {what.operation} number {what.sequence} of {what.group}{members}"
 
 
 def tensor(seen: TensorSeen) -> str:

@@ -53,7 +53,7 @@ _COLLECTIVES = (
 def install(recorder: Recorder, progress: ProgressWriter) -> None:
     if not dist.is_available():
         return
-    sequence: Counter[str] = Counter()
+    sequence: Counter[str] = Counter()  # by group
     depth = [0]  # all_gather_object calls all_gather: the outer one is what the program wrote
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +68,9 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
             if group is None and position is not None and position < len(args):
                 group = args[position]
             name = _group_name(group) if dist.is_initialized() else RENDEZVOUS
+            if name not in sequence and isinstance(group, dist.ProcessGroup):
+                members = dist.get_process_group_ranks(group)
+                recorder.write("subgroup", name=name, ranks=members)
             sequence[name] += 1
             depth[0] += 1
             progress.enter(function.__name__, sequence[name], name)
@@ -109,10 +112,9 @@ def install(recorder: Recorder, progress: ProgressWriter) -> None:
 
 
 def _group_name(group: Any) -> str:
-    """How ranks can tell the same group apart from another: its members."""
+    """The same on every rank of the group, and told apart from any other group."""
     if group is None or group is c10d._get_default_group():
         return DEFAULT_GROUP
-    try:
-        return f"group of ranks {dist.get_process_group_ranks(group)}"
-    except (KeyError, ValueError):
-        return "a group this rank is not in"
+    if not isinstance(group, dist.ProcessGroup):
+        return "a group that this rank is not in"
+    return f"group {group.group_name}"

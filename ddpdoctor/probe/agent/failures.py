@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from ddpdoctor.probe.agent import mismatches
-from ddpdoctor.probe.agent.user_code import is_own_file
+from ddpdoctor.probe.agent.user_code import frames_of, is_own_file, user_place
 from ddpdoctor.probe.records import Recorder
 
 _MOST_CHARACTERS = 100_000
@@ -56,9 +56,11 @@ def record_failure(recorder: Recorder, error: BaseException, thread: bool = Fals
     """Type, text and traceback of an uncaught exception, and the mismatch in it if it is one."""
     if isinstance(error, (SystemExit, KeyboardInterrupt)):
         return
-    mismatches.record_from_traceback(recorder, error)
+    frames = frames_of(error)
+    mismatches.record_from_traceback(recorder, error, frames)
     recorder.write(
         "exception",
+        place=user_place(frames),
         type=type(error).__name__,
         text=str(error)[:_MOST_CHARACTERS],
         traceback=_formatted(error)[-_MOST_CHARACTERS:],

@@ -16,6 +16,7 @@ import torch
 
 import ddpdoctor.virtual
 from ddpdoctor.probe.agent.user_code import (
+    Frames,
     assigned_before,
     has_virtual_gpus,
     is_user_file,
@@ -23,8 +24,6 @@ from ddpdoctor.probe.agent.user_code import (
     user_place,
 )
 from ddpdoctor.probe.records import Recorder
-
-Frames = list[tuple[FrameType, int]]  # innermost first, each with its line
 
 # What PyTorch says where the devices of one operation differ (TensorIterator and the meta checks,
 # cuDNN and batch norm, indexing, DDP's own check of its inputs).
@@ -53,16 +52,11 @@ def install(recorder: Recorder) -> None:
     ddpdoctor.virtual.on_mismatch(on_mismatch)
 
 
-def record_from_traceback(recorder: Recorder, error: BaseException) -> None:
+def record_from_traceback(recorder: Recorder, error: BaseException, frames: Frames) -> None:
     """The mismatch that an exception tells of, if it does and none was recorded yet."""
     message = str(error)
     if not isinstance(error, (RuntimeError, ValueError)) or not _TEXTS.search(message):
         return
-    frames: Frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.insert(0, (trace.tb_frame, trace.tb_lineno))
-        trace = trace.tb_next
     method = _METHOD.search(message)
     # The innermost frame is the one that called into C++; what it holds went into the operation.
     named = _tensors_of(frames[0][0], frames) if frames else []

@@ -21,6 +21,9 @@ _STANDARD = tuple(
 )
 
 
+Frames = list[tuple[FrameType, int]]  # innermost first, each with its line
+
+
 @functools.cache
 def is_user_file(filename: str) -> bool:
     """A file of the program: not torch's, another installed library's, Python's or ours."""
@@ -39,17 +42,27 @@ def has_virtual_gpus() -> bool:
     return os.environ.get(COUNT_VARIABLE, "0") != "0"
 
 
-def stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
-    """The frames from this one outwards, each with its line."""
-    frames = []
+def frames_of(error: BaseException) -> Frames:
+    """The frames that an exception passed through."""
+    frames: Frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.insert(0, (trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    return frames
+
+
+def stack(frame: FrameType | None) -> Frames:
+    """The frames from this one outwards."""
+    frames: Frames = []
     while frame is not None:
         frames.append((frame, frame.f_lineno))
         frame = frame.f_back
     return frames
 
 
-def user_place(frames: list[tuple[FrameType, int]]) -> dict[str, Any] | None:
-    """The innermost line of the user's program among the frames, innermost first."""
+def user_place(frames: Frames) -> dict[str, Any] | None:
+    """The innermost line of the user's program among the frames."""
     for frame, row in frames:
         if is_user_file(frame.f_code.co_filename):
             return place(frame.f_code.co_filename, row)
