@@ -227,14 +227,14 @@ def misplaced() -> ProbeRun:
         stacks=(
             StackGroup(
                 (0, 1, 3),
-                Waiting("all_reduce", 12, "0", (0, 1, 2, 3)),
+                Waiting("all_reduce", 12, "the default group", (0, 1, 2, 3)),
                 tuple(f"main.py:{40 - depth} in step_{depth}" for depth in range(11)),
                 Place("main.py", 40, "loss.backward()"),
                 odd=False,
             ),
             StackGroup(
                 (2,),
-                Waiting("barrier", 11, "0", (0, 1, 2, 3)),
+                Waiting("barrier", 11, "the default group", (0, 1, 2, 3)),
                 ("main.py:44 in save", "main.py:20 in <module>"),
                 Place("main.py", 44, "dist.barrier()"),
                 odd=True,

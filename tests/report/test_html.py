@@ -56,7 +56,7 @@ def test_the_page_shows_all_that_was_seen(comparison: ProbeReport) -> None:
         "Ranks 1-3 opened GPU 0 after 1.6 s, at main.py:13",
         "Ranks 1-3: aten.addmm in module layer, at net.py:11",
         "return self.layer(torch.from_numpy(x).float().cuda())",
-        "Rank 2 stood in barrier number 11 of group 0 (ranks 0-3), at main.py:44",
+        "Rank 2 stood in barrier number 11 of the default group (ranks 0-3), at main.py:44",
         "main.py:30 in step_10",
         "Rank 2 failed first, after 3.1 s: RuntimeError",
         'File "net.py", line 11, in forward',

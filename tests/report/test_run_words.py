@@ -49,10 +49,10 @@ def test_progress_is_told_by_outcome(corrected: ProbeRun) -> None:
 
 
 def test_waiting_names_the_group_only_where_it_is_known() -> None:
-    assert run_words.waiting(Waiting("all_reduce", 3, "1", (0, 2))) == (
+    assert run_words.waiting(Waiting("all_reduce", 3, "group 1", (0, 2))) == (
         "in all_reduce number 3 of group 1 (ranks 0, 2)"
     )
-    assert run_words.waiting(Waiting("barrier", 1, "0")) == "in barrier number 1 of group 0"
+    assert run_words.waiting(Waiting("barrier", 1, "group 0")) == "in barrier number 1 of group 0"
 
 
 def test_a_silent_mismatch_of_an_unknown_rank_is_told(misplaced: ProbeRun) -> None:
