@@ -13,10 +13,11 @@ from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.gpus.nvml import NvmlSource
 from ddpdoctor.gpus.nvml_binding import NoGpu
 from ddpdoctor.gpus.visible import visible_devices
+from ddpdoctor.probe import nodes
 from ddpdoctor.probe.folder import new_run_folder
 from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.launcher import launcher_of
-from ddpdoctor.probe.results import ProbeReport
+from ddpdoctor.probe.results import ProbeReport, ProbeRun
 from ddpdoctor.probe.run import run
 from ddpdoctor.resources import resource
 
@@ -42,7 +43,12 @@ class Request:
 def probe(request: Request) -> ProbeReport:
     """Run what was asked for. Raises DdpdoctorError where that cannot be done."""
     _check(request)
+    if request.nnodes == 1 and (step := nodes.slurm_nodes(os.environ)):
+        nnodes, node_rank, rendezvous = step
+        request = replace(request, nnodes=nnodes, node_rank=node_rank, rendezvous=rendezvous)
     job = _job(request)
+    if request.nnodes > 1:
+        return _on_nodes(job, request)
     if not request.command:
         return _reference(job, request.timeout)
     first = run(job, new_run_folder(), request.timeout, "probing")
@@ -71,6 +77,42 @@ def _reference(job: Job, timeout: float) -> ProbeReport:
         stage_job = replace(job, command=command, folder=program / stage)
         runs.append((label, run(stage_job, folder, timeout, f"reference job, {label}")))
     return ProbeReport(tuple(runs))
+
+
+def _on_nodes(job: Job, request: Request) -> ProbeReport:
+    """This node's run; on the first node with every other node's."""
+    host, port = nodes.endpoint(job.rendezvous, job.nnodes, job.node_rank)
+    if not job.command:
+        raise DdpdoctorError("the reference job runs on one node; give a script with --nnodes")
+    if job.node_rank > 0:
+        mine = _node_run(job, request.timeout)
+        nodes.send(host, port, job.node_rank, mine)
+        note = f"the report of all {job.nnodes} nodes is on the first one, {host}"
+        return ProbeReport(((f"node {job.node_rank}", replace(mine, notes=(*mine.notes, note))),))
+    collector = nodes.Collector(host, port)
+    try:
+        mine = _node_run(job, request.timeout)
+        others = collector.collect(job.nnodes)
+    finally:
+        collector.close()
+    silent = sorted(set(range(1, job.nnodes)) - others.keys())
+    if silent:
+        note = f"no report came from node {', '.join(map(str, silent))}"
+        mine = replace(mine, notes=(*mine.notes, note))
+    first = nodes.compared([mine, *others.values()])
+    return ProbeReport((("node 0", first), *((f"node {n}", one) for n, one in others.items())))
+
+
+def _node_run(job: Job, timeout: float) -> ProbeRun:
+    """Raises DdpdoctorError where not all nodes came together, so that no rank was started."""
+    mine = run(job, new_run_folder(), timeout, f"probing, node {job.node_rank}")
+    if mine.outcome == "hung" and not mine.placement.ranks:
+        raise DdpdoctorError(
+            f"the {job.nnodes} nodes did not meet at {job.rendezvous} within {timeout:g} s; start "
+            "the same command on every node, each with its own --node-rank (this is node "
+            f"{job.node_rank}; its logs are in {mine.run_folder})"
+        )
+    return mine
 
 
 def _check(request: Request) -> None:

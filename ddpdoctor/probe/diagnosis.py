@@ -151,8 +151,8 @@ def _place_of(line: str | None) -> Place | None:
 
 def _expected(job: Job, ranks: Mapping[int, Rank]) -> tuple[int, ...]:
     """The ranks that should be on this node."""
-    if job.launcher == "torchrun":
-        return tuple(range(job.first_rank, job.first_rank + job.nproc))
+    if job.launcher == "torchrun" and job.nnodes == 1:
+        return tuple(range(job.nproc))
     return tuple(ranks)
 
 
@@ -196,7 +196,7 @@ def _progress(
 
 def _output(job: Job, folder: Path) -> tuple[str, ...]:
     """The last lines that the first rank printed; what it overwrote itself is left out."""
-    name = f"rank-{job.first_rank}.out" if job.launcher == "torchrun" else "launcher.out"
+    name = f"{job.rank_log(0)}.out" if job.launcher == "torchrun" else "launcher.out"
     lines = [line.rstrip().rpartition("\r")[2] for line in tail(folder, name).splitlines()]
     return tuple([line for line in lines if line.strip()][-_OUTPUT_LINES:])
 

@@ -23,7 +23,7 @@ _CONSEQUENCE = re.compile(
     re.IGNORECASE,
 )
 # torchrun's table of what failed (torch/distributed/elastic/multiprocessing/errors/__init__.py).
-_TABLE = re.compile(r"rank\s*: (\d+) \(local_rank: \d+\)\s+exitcode\s*: (-?\d+) \(pid: (\d+)\)")
+_TABLE = re.compile(r"rank\s*: (\d+) \(local_rank: (\d+)\)\s+exitcode\s*: (-?\d+) \(pid: (\d+)\)")
 _TRACEBACK = "Traceback (most recent call last):"
 _LAUNCHER_STOPS = (-signal.SIGTERM, -signal.SIGINT)
 _MOST_LINES = 40
@@ -37,6 +37,7 @@ class RankEnd:
     """
 
     rank: int
+    local_rank: int
     pid: int
     at: float | None
     code: int | None
@@ -63,18 +64,16 @@ def bad_ends(
     """By rank. What the probe itself stopped is none."""
     # Of a run that was stopped, torchrun's table would list every rank with our own SIGTERM.
     told = tail(folder, "launcher.err") if evidence.outcome == "ended" else ""
-    table = {int(rank): (int(code), int(pid)) for rank, code, pid in _TABLE.findall(told)}
+    table = {int(rank): tuple(map(int, rest)) for rank, *rest in _TABLE.findall(told)}
     exceptions: dict[int, Record] = {}
     for record in evidence.records:
         if record.kind == "exception" and not record.facts["thread"]:
             exceptions.setdefault(record.pid, record)
     ends = {}
     for number in sorted(ranks.keys() | table.keys()):
-        code, pid = table.get(number, (None, None))
+        local_rank, code, pid = table.get(number, (0, None, 0))
         if number in ranks:
-            pid = ranks[number].pid
-        if pid is None:
-            continue
+            local_rank, pid = ranks[number].local_rank, ranks[number].pid
         death = evidence.deaths.get(pid)
         exception = exceptions.get(pid)
         if code is None and death:
@@ -88,7 +87,7 @@ def bad_ends(
         consequence = bool(_CONSEQUENCE.search(text)) or (
             exception is None and code in _LAUNCHER_STOPS
         )
-        ends[number] = RankEnd(number, pid, at, code, exception, consequence)
+        ends[number] = RankEnd(number, local_rank, pid, at, code, exception, consequence)
     return ends
 
 
@@ -98,21 +97,21 @@ def first_failure(
     """The end that came first and was no consequence of another; None where nothing failed."""
     if ends:
         first = min(ends.values(), key=lambda end: (end.consequence, end.at or float("inf")))
-        return _of_rank(folder, evidence, first)
+        return _of_rank(job, folder, evidence, first)
     if evidence.outcome != "ended" or evidence.returncode == 0:
         return None
     return _of_launcher(folder, evidence)
 
 
-def _of_rank(folder: Path, evidence: Evidence, end: RankEnd) -> Failure:
+def _of_rank(job: Job, folder: Path, evidence: Evidence, end: RankEnd) -> Failure:
     at = None if end.at is None else end.at - evidence.started
     if end.exception:
         facts = end.exception.facts
         return Failure(
             end.rank, end.pid, at, facts["type"], _line(facts["text"]), facts["traceback"], end.code
         )
-    name = f"rank-{end.rank}.err" if _has(folder, f"rank-{end.rank}.err") else "launcher.err"
-    printed = _printed_traceback(tail(folder, name))
+    log = job.rank_log(end.local_rank) if job.launcher == "torchrun" else "launcher"
+    printed = _printed_traceback(tail(folder, f"{log}.err"))
     if end.code is not None and end.code < 0:
         crash = folder / f"process-{end.pid}.stacks"
         where = crash.read_text("utf-8", "replace") if crash.exists() else ""
@@ -161,10 +160,6 @@ def _line(text: str) -> str:
     if "Last error:" in text:
         text = text.partition("Last error:")[2]
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
-
-
-def _has(folder: Path, name: str) -> bool:
-    return (folder / f"{name}.log").exists()
 
 
 def texts_of(evidence: Evidence) -> Sequence[str]:

@@ -17,6 +17,7 @@ from ddpdoctor.virtual import environment
 _HERE = Path(__file__).parent
 _AGENT = "ddpdoctor.probe.agent:install"
 _TERMINATION_SECONDS = 5.0  # from SIGTERM to SIGKILL
+_RENDEZVOUS_SECONDS = 86400  # the probe's own timeout ends it before
 _KILL_SECONDS = 10.0  # a process in an uninterruptible call may take its time to die
 
 
@@ -24,7 +25,7 @@ _KILL_SECONDS = 10.0  # a process in an uninterruptible call may take its time t
 class Job:
     """What to run. command: script and arguments (a program of its own where launcher is "none"
     and it is no Python file). nproc: ranks on this node; virtual: how many virtual GPUs, 0 for the
-    real ones. nnodes, node_rank, rendezvous: torchrun's, for several nodes.
+    real ones. nnodes, node_rank, rendezvous ("host:port"): torchrun's, for several nodes.
     """
 
     command: tuple[str, ...]
@@ -36,9 +37,9 @@ class Job:
     node_rank: int = 0
     rendezvous: str | None = None
 
-    @property
-    def first_rank(self) -> int:
-        return self.node_rank * self.nproc
+    def rank_log(self, local_rank: int) -> str:
+        """The name of a rank's log without ".out" or ".err"; LOCAL_RANK, so known beforehand."""
+        return f"rank-{local_rank}" if self.nnodes == 1 else f"local-rank-{local_rank}"
 
 
 class Launch:
@@ -63,7 +64,7 @@ class Launch:
                 for name in ("out", "err"):
                     # Opened for both, so that a rank never waits for us and we see no early end.
                     pipe = os.open(folder / f"{name}-{number}", os.O_RDWR | os.O_CLOEXEC)
-                    self.logs.add(f"rank-{job.first_rank + number}.{name}", pipe)
+                    self.logs.add(f"{job.rank_log(number)}.{name}", pipe)
         self._guardian = subprocess.Popen(
             [sys.executable, "-S", _HERE / "guardian.py", str(control), str(status), *command],
             cwd=job.folder,
@@ -159,9 +160,9 @@ def _command(job: Job, folder: Path) -> list[str]:
         nodes = [
             f"--nnodes={job.nnodes}",
             f"--node-rank={job.node_rank}",
-            "--rdzv-backend=c10d",
+            "--rdzv-backend=static",  # c10d would number the nodes as they come
             f"--rdzv-endpoint={job.rendezvous}",
-            f"--rdzv-id={ENVIRONMENT}",
+            f"--rdzv-conf=timeout={_RENDEZVOUS_SECONDS}",
         ]
     start = [sys.executable, "-S", str(_HERE / "rank_start.py"), str(folder)]
     return [

@@ -1,7 +1,7 @@
 """Stands between torchrun and a rank's Python: gives the rank its own log pipes, then becomes it.
 
 Run by path, with the standard library alone: rank_start.py PIPES_FOLDER COMMAND...
-The pipes are named out-N and err-N, where N is the rank's number on its node. torchrun's own
+The pipes are named out-N and err-N, where N is the local rank. torchrun's own
 redirection writes plain files, which a program that prints without end would fill the disk with.
 """
 
@@ -17,8 +17,7 @@ from guardian import die_with_parent  # type: ignore[import-not-found]
 
 def start(pipes: str, command: list[str]) -> None:
     die_with_parent()  # torchrun may be killed: its ranks must not outlive it
-    # Not LOCAL_RANK, which is 0 for every rank under torchrun's --virtual-local-rank.
-    number = int(os.environ["RANK"]) % int(os.environ["LOCAL_WORLD_SIZE"])
+    number = os.environ["LOCAL_RANK"]
     for name, target in (("out", 1), ("err", 2)):
         os.dup2(os.open(os.path.join(pipes, f"{name}-{number}"), os.O_WRONLY), target)
     os.execv(command[0], command)

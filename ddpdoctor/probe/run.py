@@ -19,6 +19,8 @@ from ddpdoctor.probe.launch import Job, Launch
 from ddpdoctor.probe.results import ProbeRun
 from ddpdoctor.probe.watch import Interrupts, watch
 
+_LINGER_SECONDS = 3.0
+
 
 def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
     """Run the job and say what was seen; whatever happens, no process of it is left.
@@ -35,7 +37,8 @@ def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
         with launch:
             source = _source(job, folder)
             try:
-                evidence = watch(launch, source, folder, timeout, interrupts, show)
+                linger = _LINGER_SECONDS if job.nnodes > 1 else 0
+                evidence = watch(launch, source, folder, timeout, linger, interrupts, show)
             finally:
                 source.close()
     for pipe in (*folder.glob("out-*"), *folder.glob("err-*")):

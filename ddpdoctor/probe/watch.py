@@ -86,10 +86,15 @@ def watch(
     source: GpuSource,
     folder: Path,
     timeout: float,
+    linger: float,
     interrupts: Interrupts,
     show: Callable[[Glance], None],
 ) -> Evidence:
-    """Until the job ends, hangs for `timeout` seconds or is interrupted; then nothing runs."""
+    """Until the job ends, hangs for `timeout` seconds or is interrupted; then nothing runs.
+
+    linger: seconds to leave a hung job be, so that other nodes see it hang, too, and do not see
+    this one's ranks go.
+    """
     started = time.time()
     seen = _Seen()
     moved, mark = time.monotonic(), None
@@ -114,6 +119,7 @@ def watch(
             outcome = "hung"
             alive = frozenset(descendants(launch.guardian))
             stacks = ask_stacks(folder, _main_threads(seen, alive))
+            time.sleep(linger)
         if outcome != "ended":
             _sample(seen, source, folder)
             launch.end(at_once=interrupts.count > 1)
