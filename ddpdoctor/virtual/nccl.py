@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from datetime import timedelta
 from typing import Any
@@ -130,7 +131,8 @@ class Communicator:
 
     def _meet(self, key: str, ranks: Any, index: int) -> None:
         device = self._process.devices()[index]
-        own = [socket.gethostname(), device.uuid]
+        # NCCL_HOSTID stands for the host's name in NCCL, too (environment variables).
+        own = [os.environ.get("NCCL_HOSTID", socket.gethostname()), device.uuid]
         self._store.set(f"{key}/{self._rank}", json.dumps(own))
         keys = [f"{key}/{rank}" for rank in ranks]
         try:
