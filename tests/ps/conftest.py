@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,7 +63,8 @@ def start_job(start):
 @pytest.fixture(scope="session")
 def torchrun() -> Iterator[tuple[int, list[int]]]:
     """A real torchrun with two ranks that wait before any of them touches CUDA; all pids."""
-    program = f"import os; print(os.getpid(), os.environ['RANK'], flush=True)\n{WAIT}"
+    told = "os.write(1, f'rank {os.environ[\"RANK\"]} pid {os.getpid()}\\n'.encode())"
+    program = f"import os; {told}\n{WAIT}"
     options = ["--standalone", "--nproc-per-node=2", "--no-python"]
     launcher = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *options, sys.executable, "-c", program],
@@ -74,9 +76,8 @@ def torchrun() -> Iterator[tuple[int, list[int]]]:
     )
     pids: dict[int, int] = {}
     while len(pids) < 2 and (line := launcher.stdout.readline()):
-        if line != "ready\n":
-            pid, rank = map(int, line.split())
-            pids[rank] = pid
+        if match := re.search(r"rank (\d+) pid (\d+)", line):
+            pids[int(match[1])] = int(match[2])
     yield launcher.pid, [pids[0], pids[1]]
     launcher.send_signal(signal.SIGTERM)  # torchrun ends its ranks, which have their own sessions
     launcher.wait(timeout=60)
