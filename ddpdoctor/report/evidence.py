@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Finding, Location, Severity
 from ddpdoctor.probe.results import Mismatch, Place, ProbeRun, StackGroup
 from ddpdoctor.report import run_words
-from ddpdoctor.report.excerpt import source_lines
+from ddpdoctor.report.excerpt import source_lines, span
 from ddpdoctor.report.grouped import Group, mismatches, wrong_openings
 from ddpdoctor.report.markup import Markup, element, join
 from ddpdoctor.report.text import notes
@@ -120,8 +120,7 @@ def _source(place: Place | None) -> list[Markup]:
         return []
     lines = source_lines(place.filename)
     if place.row <= len(lines) and lines[place.row - 1].strip() == place.source:
-        indent = len(lines[place.row - 1]) - len(lines[place.row - 1].lstrip())
-        return _lines(place.filename, Location(place.row, indent + 1), None)[1:]
+        return _lines(place.filename, Location(place.row, 1), None)[1:]
     return [element("div", place.source, class_="source")] if place.source else []
 
 
@@ -137,8 +136,7 @@ def _lines(filename: str, start: Location, end: Location | None) -> list[Markup]
         line = lines[row - 1]
         parts.append(element("span", f"{row:>{len(str(last))}}  ", class_="number"))
         if row == start.row:
-            stop = end.column - 1 if end and end.row == start.row else len(line.rstrip())
-            begin = start.column - 1
+            begin, stop = span(line, start, end)
             line = join(line[:begin], element("mark", line[begin:stop]), line[stop:])
         parts += [line, "\n"]
     return [where, element("div", *parts, class_="source")]

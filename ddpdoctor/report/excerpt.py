@@ -38,8 +38,7 @@ def place(
 ) -> list[str]:
     """`--> file:row:column`, then the lines around it in a gutter of numbers, carets under it.
 
-    Of a line longer than the screen the part around the carets is shown. A place of several lines
-    is marked on its first, one without an end on its first character. No excerpt where the file
+    Of a line longer than the screen the part around the carets is shown. No excerpt where the file
     has no such line (any more).
     """
     lines = source_lines(filename)
@@ -55,11 +54,9 @@ def place(
         return out
 
     offsets = [offset for offset, _ in _layout(lines[start.row - 1])]
-    stop = start.column + 1
-    if end:
-        stop = end.column if end.row == start.row else len(lines[start.row - 1].rstrip()) + 1
-    begin = offsets[min(start.column, len(offsets)) - 1]
-    finish = max(offsets[min(stop, len(offsets)) - 1], begin + 1)
+    first, stop = span(lines[start.row - 1], start, end)
+    begin = offsets[first]
+    finish = max(offsets[stop], begin + 1)
     room = max(screen.columns - gutter - 3, 20)
     left = _window(begin, finish, max(finish, offsets[-1]), room)
     carets = "^" * (min(finish, left + room) - begin)
@@ -72,6 +69,24 @@ def place(
         if row == start.row:
             out.append(f"{'':{gutter}} {bar} {mark}")
     return [*out, out[1]]
+
+
+def span(line: str, start: Location, end: Location | None) -> tuple[int, int]:
+    """First and last (exclusive) character of the line to mark, counted from 0.
+
+    A place of several lines is marked on its first. One without an end is marked at its first
+    character, or all of its line where it stands before the code (a frame has no column).
+    """
+    code = len(line.rstrip())
+    indent = code - len(line.strip())
+    first = min(start.column - 1, len(line))
+    if end is not None:
+        last = end.column - 1 if end.row == start.row else code
+    elif first <= indent:
+        first, last = indent, code
+    else:
+        last = first + 1
+    return first, max(first, min(last, len(line)))
 
 
 def _layout(line: str) -> list[tuple[int, str]]:

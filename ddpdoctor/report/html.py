@@ -81,7 +81,7 @@ def _overview(label: str, run: ProbeRun) -> Markup:
 def _run(label: str, run: ProbeRun) -> Iterator[Markup]:
     yield element("h2", label.capitalize() if label else "What happened")
     for note in (*run.notes, *run.placement.problems):
-        yield element("p", note, class_="soft")
+        yield element("p", f"Note: {note}", class_="soft")
     yield from evidence(run)
     if run.placement.ranks and run.placement.gpus:
         yield element("h3", "Where each rank held memory, over time")

@@ -75,6 +75,13 @@ def test_carets_stand_under_code_after_tabs_and_wide_characters(tmp_path: Path) 
     assert marked(shown(finding_at(path, 1, 10, 30))) == 'net("模型", é).cuda()'
 
 
+def test_a_place_before_the_code_of_its_line_means_the_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("if x:\n    m.cuda()  \n")
+    assert marked(shown(replace(finding_at(path, 2, 1, 1), end_location=None))) == "m.cuda()"
+    assert marked(shown(replace(finding_at(path, 2, 7, 1), end_location=None))) == "c"
+
+
 def test_a_long_line_is_cut_around_the_carets(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("x = [" + "1, " * 400 + "m.cuda(), " + "2, " * 400 + "]\n" + "y = 1\n")
