@@ -10,9 +10,9 @@ import click
 
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.probe.results import ProbeReport
+from ddpdoctor.report import terminal
 from ddpdoctor.report.html import html_page
 from ddpdoctor.report.probe_text import probe_text
-from ddpdoctor.report.terminal import Screen
 
 
 def write(report: ProbeReport, output_format: str, page: str | None) -> None:
@@ -20,7 +20,7 @@ def write(report: ProbeReport, output_format: str, page: str | None) -> None:
     if output_format == "json":
         click.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        click.echo(probe_text(report, Screen.of(sys.stdout)))
+        terminal.write(probe_text(report, terminal.Screen.of(sys.stdout)), sys.stdout)
     if page is None:
         return
     try:
