@@ -11,8 +11,8 @@ from pathlib import Path
 from ddpdoctor.gpus.placement import GpuRow
 from ddpdoctor.probe.results import ProbeReport, ProbeRun
 from ddpdoctor.report import run_words
-from ddpdoctor.report.charts import memory_chart, peak, timeline
-from ddpdoctor.report.evidence import evidence
+from ddpdoctor.report.html_charts import memory_chart, peak, timeline
+from ddpdoctor.report.html_evidence import evidence
 from ddpdoctor.report.html_table import LEGEND, matrix
 from ddpdoctor.report.markup import Markup, element
 from ddpdoctor.report.placement import held
