@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,20 +39,19 @@ class NvmlSource:
     def _at(self, number: int) -> list[Gpu]:
         """The GPU at NVML's index or its MIG instances; as last seen, if it cannot be asked."""
         nvml = self._pynvml
+        seen = self._seen.get(number, [Gpu(number, f"unknown-{number}", "", None, None, ())])
         try:
             # Asked anew each time: a handle from before a reset names a GPU that is lost.
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
             if self._mig_is_on(handle):
-                gpus = list(self._instances(handle))
+                gpus = list(self._instances(handle)) or [
+                    replace(self._read(handle, seen[0]), problem="MIG is on, but has no instance")
+                ]
             else:
-                gpus = [self._read(handle)]
+                gpus = [self._read(handle, seen[0])]
         except nvml.NVMLError as error:
             problem = f"NVML says '{error}'"
-            unseen = Gpu(number, f"unknown-{number}", "", None, None, ())
-            return [
-                replace(gpu, used_bytes=None, processes=(), problem=problem)
-                for gpu in self._seen.get(number, [unseen])
-            ]
+            return [replace(gpu, used_bytes=None, processes=(), problem=problem) for gpu in seen]
         self._seen[number] = gpus
         return gpus
 
@@ -78,22 +77,34 @@ class NvmlSource:
                 nvml.nvmlDeviceGetGpuInstanceId(instance),
                 nvml.nvmlDeviceGetComputeInstanceId(instance),
             )
-            yield replace(self._read(instance), mig=mig)
+            unseen = Gpu(slot, f"unknown-{parent}-{slot}", "", None, None, ())
+            yield replace(self._read(instance, unseen), mig=mig)
 
-    def _read(self, handle: Any) -> Gpu:
+    def _read(self, handle: Any, seen: Gpu) -> Gpu:
+        """What cannot be read now is taken from seen, if it cannot have changed."""
         nvml = self._pynvml
-        uuid = nvml.nvmlDeviceGetUUID(handle)
-        name = nvml.nvmlDeviceGetName(handle)
-        total, used, memory_problem = self._memory(handle)
-        found, problem = processes(nvml, handle)
-        return Gpu(0, uuid, name, total, used, found, problem or memory_problem)
+        uuid, no_uuid = self._ask(nvml.nvmlDeviceGetUUID, handle, "its UUID")
+        name, no_name = self._ask(nvml.nvmlDeviceGetName, handle, "its name")
+        memory, no_memory = self._ask(nvml.nvmlDeviceGetMemoryInfo, handle, "its memory")
+        found, no_processes = processes(nvml, handle)
+        return Gpu(
+            index=0,
+            uuid=uuid or seen.uuid,
+            name=name or seen.name,
+            total_bytes=memory.total if memory else None,
+            used_bytes=memory.used if memory else None,
+            processes=found,
+            problem=no_processes or no_uuid or no_name or no_memory,
+        )
 
-    def _memory(self, handle: Any) -> tuple[int | None, int | None, str | None]:
+    def _ask(
+        self, function: Callable[[Any], Any], handle: Any, what: str
+    ) -> tuple[Any, str | None]:
+        """The answer and None, or None and the problem in one line."""
         nvml = self._pynvml
         try:
-            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-        except nvml.NVMLError_NotSupported:
-            return None, None, None  # GPUs that share the machine's memory (GB10, Jetson)
+            return function(handle), None
         except nvml.NVMLError as error:
-            return None, None, f"NVML says '{error}' when asked for its memory"
-        return memory.total, memory.used, None
+            # GPUs that share the machine's memory (GB10, Jetson) have none of their own to tell.
+            lacks = what == "its memory" and isinstance(error, nvml.NVMLError_NotSupported)
+            return None, None if lacks else f"NVML says '{error}' when asked for {what}"

@@ -11,8 +11,8 @@ from ddpdoctor.gpus.snapshot import Gpu, GpuProcess, Snapshot
 
 PID_MISMATCH = (
     "pid namespace mismatch: the driver names processes on the GPUs (pid {pids}) that do not exist "
-    "here, and no rank; inside a container that hides the host's pids, ranks cannot be found on "
-    "the GPUs so (start the container with --pid=host)"
+    "here, and no rank; so it is inside a container (start it with --pid=host), or where /proc "
+    "hides other users' processes, and the ranks cannot be found on the GPUs"
 )
 
 

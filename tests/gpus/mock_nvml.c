@@ -5,6 +5,7 @@
 
      gpu UUID PCI MiB NAME           NAME may hold spaces; MiB - : memory info is not supported
      mig GPU UUID GI CI MiB NAME     an instance on the GPU with that index; turns MIG mode on
+     mig GPU                         MIG mode without an instance
      proc GPU PID BYTES C|G|M        GPU: an index or a UUID (of an instance too); BYTES - : unknown
      fail SYMBOL CODE [GPU]          that call fails with that NVML code; SYMBOL * : every call
      records SIZE                    bytes a process record has: 16, 24 (default) or 32
@@ -37,7 +38,7 @@ typedef struct { char symbol[96], device[96]; int code; } failure_t;
 static device_t devices[MAX_DEVICES];
 static process_t processes[MAX_PROCESSES];
 static failure_t failures[MAX_FAILURES];
-static int n_devices, n_processes, n_failures, record_size;
+static int n_devices, n_processes, n_failures, record_size, empty_mig;
 
 static void read_state(void) {
     const char *path = getenv("MOCK_NVML_STATE");
@@ -45,6 +46,7 @@ static void read_state(void) {
     char line[512], bytes[32], mib[32];
     n_devices = n_processes = n_failures = 0;
     record_size = 24;
+    empty_mig = -1;
     if (!file) return;
     while (fgets(line, sizeof line, file)) {
         device_t d = {.parent = -1};
@@ -60,8 +62,8 @@ static void read_state(void) {
             processes[n_processes++] = p;
         } else if (sscanf(line, "fail %95s %d %95s", f.symbol, &f.code, f.device) >= 2) {
             failures[n_failures++] = f;
-        } else if (sscanf(line, "records %d", &record_size) != 1 && line[0] != '#' &&
-                   line[0] != '\n') {
+        } else if (sscanf(line, "records %d", &record_size) != 1 &&
+                   sscanf(line, "mig %d", &empty_mig) != 1 && line[0] != '#' && line[0] != '\n') {
             fprintf(stderr, "mock NVML: bad state line: %s", line);
             abort();
         }
@@ -233,7 +235,7 @@ static device_t *instance_at(const device_t *gpu, unsigned slot) {
 
 int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending) {
     BEGIN_ON(d, handle);
-    *current = 0;
+    *current = gpu_at(empty_mig) == d;
     for (unsigned slot = 0; slot < 7; slot++) *current |= instance_at(d, slot) != NULL;
     *pending = *current;
     return SUCCESS;

@@ -129,6 +129,14 @@ def test_mig_instances_stand_in_the_place_of_their_gpu(mock_nvml):
     assert whole["mig"] is None
 
 
+def test_mig_without_an_instance_is_said(mock_nvml):
+    mock_nvml.gpus(2, "mig 1")
+    [[whole, cut]] = watch(mock_nvml)
+    assert whole["problem"] is None
+    assert cut["uuid"] == mock_nvml.uuid(1)
+    assert cut["problem"] == "MIG is on, but has no instance"
+
+
 def test_memory_that_cannot_be_asked_leaves_the_processes(mock_nvml):
     mock_nvml.write(f"gpu GPU-1 00000000:01:00.0 - NVIDIA GB10\nproc 0 4000 {MIB} C\n")
     [[gpu]] = watch(mock_nvml)
@@ -165,6 +173,24 @@ def test_a_card_without_graphics_or_mps_list_has_no_problem(mock_nvml):
     [[gpu]] = watch(mock_nvml)
     assert gpu["problem"] is None
     assert held(gpu) == {4000: MIB}
+
+
+@pytest.mark.parametrize(
+    ("symbol", "what"),
+    [
+        ("nvmlDeviceGetUUID", "its UUID"),
+        ("nvmlDeviceGetName", "its name"),
+        ("nvmlDeviceGetMemoryInfo", "its memory"),
+    ],
+)
+def test_one_call_that_fails_is_named_and_the_rest_goes_on(mock_nvml, symbol, what):
+    mock_nvml.gpus(2, f"proc 0 4000 {MIB} C")
+    healthy = mock_nvml.state.read_text()
+    [before, after] = watch(mock_nvml, [healthy + f"fail {symbol} 4 0\n"])
+    assert after[0]["problem"] == f"NVML says 'Insufficient Permissions' when asked for {what}"
+    assert held(after[0]) == {4000: MIB}
+    assert (after[0]["uuid"], after[0]["name"]) == (mock_nvml.uuid(0), "NVIDIA H100")
+    assert after[1] == before[1]
 
 
 def test_a_gpu_lost_in_the_middle_keeps_its_place(mock_nvml):
