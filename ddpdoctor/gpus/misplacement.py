@@ -71,7 +71,8 @@ def _not_its_own(gpu: GpuRow, guests: Sequence[RankRow], owned: bool) -> Finding
     numbers = tuple(rank.rank for rank in guests)
     verb = "holds" if len(guests) == 1 else "hold"
     held = [p.peak_bytes for p in gpu.processes if p.rank in numbers and p.peak_bytes is not None]
-    amount = f"up to {mebibytes(max(held))}" if held else "memory"
+    up_to = "up to " if len(held) > 1 else ""
+    amount = f"{up_to}{mebibytes(max(held))}" if held else "memory"
     return Finding(
         code="DDP502",
         # Nobody's GPU may be a model split over several devices by intention.

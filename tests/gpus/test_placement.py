@@ -86,6 +86,7 @@ def test_a_rank_alone_on_a_wrong_gpu():
     placement = place([sample(1.0, {100: 900}, {}, {101: 900})], ranks(2, visible=3))
     [finding] = misplacements(placement)
     assert (finding.code, finding.ranks, finding.severity) == ("DDP502", (1,), Severity.WARNING)
+    assert finding.message == "Rank 1 holds 900 MiB on GPU 2 (NVIDIA H100), which is not its own."
 
 
 def test_more_ranks_than_gpus_is_the_one_cause():
