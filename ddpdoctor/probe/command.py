@@ -14,11 +14,12 @@ from ddpdoctor.gpus.nvml import NvmlSource
 from ddpdoctor.gpus.nvml_binding import NoGpu
 from ddpdoctor.gpus.visible import visible_devices
 from ddpdoctor.probe import nodes
+from ddpdoctor.probe.corrected import repaired_copy
 from ddpdoctor.probe.folder import new_run_folder
 from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.launcher import launcher_of
 from ddpdoctor.probe.results import ProbeReport, ProbeRun
-from ddpdoctor.probe.run import run
+from ddpdoctor.probe.run import run, script_of
 from ddpdoctor.resources import resource
 
 _VIRTUAL_GPUS = 8
@@ -52,6 +53,8 @@ def probe(request: Request) -> ProbeReport:
     if not request.command:
         return _reference(job, request.timeout)
     first = run(job, new_run_folder(), request.timeout, "probing")
+    if request.corrected:
+        return _before_and_after(job, first, request.timeout)
     return ProbeReport((("", first),))
 
 
@@ -77,6 +80,20 @@ def _reference(job: Job, timeout: float) -> ProbeReport:
         stage_job = replace(job, command=command, folder=program / stage)
         runs.append((label, run(stage_job, folder, timeout, f"reference job, {label}")))
     return ProbeReport(tuple(runs))
+
+
+def _before_and_after(job: Job, first: ProbeRun, timeout: float) -> ProbeReport:
+    """The program as it is, and with lint's repairs; a note where lint has none."""
+    script = script_of(job)
+    if script is None:
+        raise DdpdoctorError("--corrected repairs Python programs; give the script itself")
+    folder = new_run_folder()
+    repaired, diff = repaired_copy(job, script, folder / "program")
+    if not diff:
+        note = "lint has no repair for this program, so there is no corrected run"
+        return ProbeReport((("", replace(first, notes=(*first.notes, note))),))
+    second = run(repaired, folder, timeout, "probing, corrected")
+    return ProbeReport(((_MISPLACED, first), (_CORRECTED, second)), diff)
 
 
 def _on_nodes(job: Job, request: Request) -> ProbeReport:

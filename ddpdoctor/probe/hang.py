@@ -183,6 +183,11 @@ def _advice(groups: Sequence[StackGroup]) -> str:
             "the ranks are in different collectives: make every rank call the same ones in the "
             "same order, outside of branches on the rank"
         )
+    if not waits:
+        return (
+            "no rank is in a collective: look at what the line waits for (a lock, a file, a "
+            "worker, another node); where it is only slow, raise --timeout"
+        )
     return (
         "all ranks wait in the same collective: look at the devices they use and at the network "
         "between them; where the job is only slow, raise --timeout"

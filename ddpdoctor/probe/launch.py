@@ -26,6 +26,7 @@ class Job:
     """What to run. command: script and arguments (a program of its own where launcher is "none"
     and it is no Python file). nproc: ranks on this node; virtual: how many virtual GPUs, 0 for the
     real ones. nnodes, node_rank, rendezvous ("host:port"): torchrun's, for several nodes.
+    python_path: folders to import from before all others.
     """
 
     command: tuple[str, ...]
@@ -36,6 +37,7 @@ class Job:
     nnodes: int = 1
     node_rank: int = 0
     rendezvous: str | None = None
+    python_path: tuple[str, ...] = ()
 
     def rank_log(self, local_rank: int) -> str:
         """The name of a rank's log without ".out" or ".err"; LOCAL_RANK, so known beforehand."""
@@ -46,6 +48,7 @@ class Launch:
     """A job that runs below a guardian. Use as a context manager: leaving it ends everything."""
 
     def __init__(self, job: Job, folder: Path) -> None:
+        self.job = job
         self.logs = Logs(folder)
         self.pid: int | None = None  # of torchrun, or of the program
         self.returncode: int | None = None
@@ -179,7 +182,13 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         hooks=(_AGENT,),
         base={**os.environ, ENVIRONMENT: str(folder)},
     )
+    if job.python_path:
+        paths = (*job.python_path, *variables["PYTHONPATH"].split(os.pathsep))
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
     # torchrun would warn that it sets it to 1; for a program that starts its ranks itself the
     # default, a thread a core in each rank, is slow on virtual GPUs.
     variables.setdefault("OMP_NUM_THREADS", "1")
+    if job.virtual and job.nnodes > 1:
+        # Two nodes may be this one machine, on which each of them has virtual GPUs of its own.
+        variables.setdefault("NCCL_HOSTID", f"node-{job.node_rank}")
     return variables

@@ -43,14 +43,14 @@ def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
                 source.close()
     for pipe in (*folder.glob("out-*"), *folder.glob("err-*")):
         pipe.unlink()
-    return diagnose(job, folder, source.kind, evidence, explain_with_lint(_script(job)))
+    return diagnose(job, folder, source.kind, evidence, explain_with_lint(script_of(job)))
 
 
 def _source(job: Job, folder: Path) -> GpuSource:
     return VirtualSource(folder / "ledger") if job.virtual else NvmlSource()
 
 
-def _script(job: Job) -> Path | None:
+def script_of(job: Job) -> Path | None:
     """The Python file that the job runs, which lint can read."""
     for word in job.command:
         if word.endswith(".py"):

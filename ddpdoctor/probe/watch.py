@@ -17,6 +17,8 @@ from ddpdoctor.probe.stacks import Frame, ask_stacks
 
 _LOOK_SECONDS = 0.1
 _SAMPLE_SECONDS = 0.5
+_START_SECONDS = 60.0
+_BUSY_TICKS = 10  # of a hundred a second
 _MOST_SAMPLES = 4000  # then every second one is dropped and the interval doubled
 
 
@@ -35,7 +37,7 @@ class Evidence:
     outcome: "ended" (the launcher, process pid, did so with returncode), "hung" or "stopped".
     stacks: by pid, and only of a hung run; alive: the pids that ran when it was found to hang.
     left: processes that outlived the launcher and were ended, None where some could not be. Times
-    are since the epoch; idle: seconds since anything moved, when the watching ended.
+    are since the epoch; idle: seconds that nothing had moved when it was found to hang.
     """
 
     outcome: str
@@ -79,6 +81,7 @@ class _Seen:
     progress: dict[int, Progress] = field(default_factory=dict)
     deaths: dict[int, Death] = field(default_factory=dict)
     interval: float = _SAMPLE_SECONDS
+    ticks: int = 0
 
 
 def watch(
@@ -97,9 +100,11 @@ def watch(
     """
     started = time.time()
     seen = _Seen()
-    moved, mark = time.monotonic(), None
+    begun = moved = time.monotonic()
+    mark = None
     sampled = 0.0
     outcome = "ended"
+    idle = 0.0
     stacks: dict[int, tuple[Frame, ...]] = {}
     alive: frozenset[int] = frozenset()
     while launch.poll():
@@ -110,13 +115,15 @@ def watch(
             sampled = now
             _sample(seen, source, folder)
             current = (seen.progress.copy(), len(seen.records), launch.logs.bytes_read)
-            if current != mark:
+            working = now - begun < _START_SECONDS and _starts(seen, launch)
+            if current != mark or working:
                 moved, mark = now, current
             show(_glance(seen, time.time() - started, now - moved))
         if interrupts.count:
             outcome = "stopped"
         elif now - moved > timeout:
             outcome = "hung"
+            idle = now - moved
             alive = frozenset(descendants(launch.guardian))
             stacks = ask_stacks(folder, _main_threads(seen, alive))
             time.sleep(linger)
@@ -124,7 +131,7 @@ def watch(
             _sample(seen, source, folder)
             launch.end(at_once=interrupts.count > 1)
             break
-    ended, idle = time.time(), time.monotonic() - moved
+    ended = time.time()
     launch.end()
     _sample(seen, source, folder)
     launch.logs.close()
@@ -155,6 +162,26 @@ def _sample(seen: _Seen, source: GpuSource, folder: Path) -> None:
     for pid in {record.pid for record in seen.records}:
         if progress := read_progress(folder, pid):
             seen.progress[pid] = progress
+
+
+def _starts(seen: _Seen, launch: Launch) -> bool:
+    """Whether processes are still busy importing torch, before the agent can tell of progress."""
+    job = launch.job
+    expected = 1 + job.nproc if job.launcher == "torchrun" else 1
+    if len({record.pid for record in seen.records}) >= expected:
+        return False
+    ticks = sum(map(_cpu_ticks, descendants(launch.guardian)))
+    busy = ticks - seen.ticks >= _BUSY_TICKS
+    seen.ticks = ticks
+    return busy
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(fields[11]) + int(fields[12])  # utime, stime, see proc(5)
 
 
 def _notice_deaths(seen: _Seen) -> None:

@@ -61,7 +61,7 @@ def record_failure(recorder: Recorder, error: BaseException, thread: bool = Fals
     recorder.write(
         "exception",
         place=user_place(frames),
-        type=type(error).__name__,
+        type=type(error).__qualname__,
         text=str(error)[:_MOST_CHARACTERS],
         traceback=_formatted(error)[-_MOST_CHARACTERS:],
         thread=thread,
