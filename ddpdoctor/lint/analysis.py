@@ -1,0 +1,173 @@
+"""From one program to its findings: run it, ask every rule, turn drafts into findings."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ddpdoctor.findings import Finding, Related
+from ddpdoctor.lint.apis import Apis
+from ddpdoctor.lint.branches import Dead
+from ddpdoctor.lint.positions import Range, positions
+from ddpdoctor.lint.rule import Draft, all_rules
+from ddpdoctor.lint.run import Frame, Run
+from ddpdoctor.lint.sources import Module, Project
+from ddpdoctor.lint.values import Arguments, Place
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of one program. reached: the files it consists of; problems: those that could
+    not be read, with the reason."""
+
+    findings: tuple[Finding, ...]
+    distributed: bool
+    reached: tuple[Path, ...]
+    problems: tuple[tuple[Path, str], ...]
+    exhausted: bool
+
+
+def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> Judged:
+    """Runs a script in the abstract and applies the rules of these codes.
+
+    Raises Unreadable where the script itself cannot be read.
+    """
+    run = trace_program(entry, project, apis)
+    rules = all_rules()
+    drafts = [draft for code in codes for draft in rules[code](run.trace)]
+    return Judged(
+        tuple(finish(drafts)),
+        any(True for _ in run.trace.of("group", "wrap", "shard")),
+        tuple(module.path for module in project.reached() if module.state == "done"),
+        tuple((module.path, problem) for module, problem in run.problems.items()),
+        run.exhausted,
+    )
+
+
+def trace_program(entry: Module, project: Project, apis: Apis) -> Run:
+    """One abstract run of a script, as rank k > 0. Raises Unreadable."""
+    from ddpdoctor.lint.statements import execute
+
+    tree = entry.tree()
+    project.forget_runs()
+    run = Run(project, apis, entry)
+    entry.state = "done"
+    run.frames.append(Frame(entry, entry.scope))
+    try:
+        execute(run, tree)
+        _run_unused_forwards(run)
+    except Dead:
+        pass
+    return run
+
+
+def _run_unused_forwards(run: Run) -> None:
+    """Wrapped modules whose forward nobody was seen to call are called once, with any input."""
+    from ddpdoctor.lint.calls import call
+    from ddpdoctor.lint.values import Object
+
+    for event in list(run.trace.of("wrap", "shard")):
+        module = event.detail["module"]
+        if isinstance(module, Object) and id(module) not in run.ran_forward:
+            before = run.path, run.process, run.cell
+            run.path, run.process = event.path, event.process
+            run.cell = {**run.cell, **vars(event.state)}
+            try:
+                call(run, module, Arguments(open=True), event.place)
+            except Dead:
+                pass
+            run.path, run.process, run.cell = before
+
+
+def finish(drafts: Iterable[Draft]) -> list[Finding]:
+    """Findings in the order of their places, each once."""
+    unique: dict[tuple[str, Place], Draft] = {}
+    for draft in drafts:
+        unique.setdefault((draft.code, draft.place), draft)
+    wanted: dict[Module, list[Place]] = {}
+    for draft in unique.values():
+        for place in _places(draft):
+            wanted.setdefault(place.module, []).append(place)
+    found = {
+        module: positions(module.tree(), [place.node for place in places])
+        for module, places in wanted.items()
+    }
+
+    def find(place: Place) -> Range:
+        return found[place.module][id(place.node)]
+
+    findings = [_finding(draft, find) for draft in unique.values()]
+    findings.sort(key=lambda finding: (finding.filename, finding.location, finding.code))
+    return findings
+
+
+def _places(draft: Draft) -> Iterable[Place]:
+    yield _shown(draft.place)
+    for place, _ in draft.related:
+        yield _shown(place)
+    if draft.fix is not None:
+        yield from draft.fix.nodes()
+
+
+def _shown(place: Place) -> Place:
+    """The part of a node to point at: of a long chain of calls, the name of the last one."""
+    import libcst as cst
+
+    node = place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return Place(place.module, node.func.attr)
+    return place
+
+
+def _finding(draft: Draft, find: Callable[[Place], Range]) -> Finding:
+    start, end = find(_shown(draft.place))
+    return Finding(
+        draft.code,
+        draft.message,
+        draft.severity,
+        filename=str(draft.place.module.path),
+        location=start,
+        end_location=end,
+        behaviour=draft.behaviour,
+        symptom=draft.symptom,
+        repair=draft.repair,
+        related=tuple(
+            Related(str(place.module.path), find(_shown(place))[0], text)
+            for place, text in draft.related
+        ),
+        fix=None if draft.fix is None else draft.fix.edits(find),
+    )
+
+
+def with_deep_stack(work: Callable[[], T]) -> T:
+    """Runs the work where deeply nested programs do not overflow the stack."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # handed to the caller's thread below
+            errors.append(error)
+
+    limit = sys.getrecursionlimit()
+    size = threading.stack_size(512 << 20)
+    sys.setrecursionlimit(200_000)
+    try:
+        thread = threading.Thread(target=target, name="ddpdoctor-lint")
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(size)
+        sys.setrecursionlimit(limit)
+    if errors:
+        raise errors[0]
+    return results[0]
+
+

@@ -1,0 +1,139 @@
+"""What is known of libraries, from the tables in rules/apis and those a user adds.
+
+A table says what a call does ("bind", "group", "place" ...) and where its arguments stand:
+"device@0" is the keyword `device` or the first positional argument. The engine knows the words,
+the tables know the libraries.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.lint.values import Arguments, Value
+from ddpdoctor.resources import resource
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Api:
+    """One call of a library: what it does, and its facts (argument places and flags)."""
+
+    name: str
+    does: str
+    facts: dict[str, Any]
+
+    def argument(self, role: str, arguments: Arguments) -> Value | None:
+        """The argument that plays a role, or None where it is not given (or has no such role)."""
+        spec = self.facts.get(role)
+        if not isinstance(spec, str):
+            return None
+        names, _, position = spec.partition("@")
+        return arguments.get(
+            int(position) if position else None, *(name for name in names.split("|") if name)
+        )
+
+    def keyword(self, role: str) -> str:
+        """The keyword to write for a role in a repair."""
+        return str(self.facts.get(role, "")).partition("@")[0].split("|")[0]
+
+
+class Apis:
+    """All tables together."""
+
+    def __init__(self, tables: Iterable[dict[str, Any]]) -> None:
+        self.libraries: set[str] = set()
+        self.calls: dict[str, Api] = {}
+        self.methods: dict[str, Api] = {}
+        self.values: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        self.classes: dict[str, dict[str, Any]] = {}
+        self.aliases: dict[str, str] = {}
+        self.may_bind: list[str] = []
+        for table in tables:
+            self.libraries.update(table.get("libraries", ()))
+            self.values.update(table.get("values", {}))
+            self.environment.update(table.get("environment", {}))
+            self.classes.update(table.get("classes", {}))
+            self.aliases.update(table.get("aliases", {}))
+            self.may_bind.extend(table.get("may_bind", ()))
+            for kind, known in (("calls", self.calls), ("methods", self.methods)):
+                for name, facts in table.get(kind, {}).items():
+                    known[name] = Api(name, facts["does"], facts)
+
+    def canonical(self, name: str) -> str:
+        """The name under which the tables know it: aliases are whole names or leading packages."""
+        if name in self.aliases:
+            return self.aliases[name]
+        head = name
+        while "." in head:
+            head = head.rpartition(".")[0]
+            if head in self.aliases:
+                return self.aliases[head] + name[len(head) :]
+        return name
+
+    def call(self, name: str) -> Api | None:
+        """What a library's function or class does when it is called."""
+        found = self.calls.get(name)
+        if found is None:
+            last = name.rpartition(".")[2]
+            found = self._anywhere.get(last)
+            if found is not None and not _in_package(name, found):
+                return None
+        return found
+
+    @cached_property
+    def _anywhere(self) -> dict[str, Api]:
+        return {name[2:]: api for name, api in self.calls.items() if name.startswith("*.")}
+
+
+def _in_package(name: str, api: Api) -> bool:
+    packages = api.facts.get("packages")
+    return packages is None or name.partition(".")[0] in packages
+
+
+def load(user_tables: Iterable[Path] = ()) -> Apis:
+    """The tool's tables, then the user's. Raises DdpdoctorError for one that is not right."""
+    own = sorted(resource("rules/apis").glob("*.toml"))
+    return Apis([_read(path) for path in (*own, *user_tables)])
+
+
+_SECTIONS = {
+    "libraries": list,
+    "calls": dict,
+    "methods": dict,
+    "values": dict,
+    "environment": dict,
+    "classes": dict,
+    "aliases": dict,
+    "may_bind": list,
+}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DdpdoctorError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DdpdoctorError(f"{path}: not a valid TOML table: {error}") from None
+    for section, content in table.items():
+        if section not in _SECTIONS:
+            known = ", ".join(_SECTIONS)
+            raise DdpdoctorError(f"{path}: unknown section [{section}]; known are {known}")
+        if not isinstance(content, _SECTIONS[section]):
+            raise DdpdoctorError(f"{path}: section [{section}] has the wrong form")
+    for section in ("calls", "methods"):
+        for name, facts in table.get(section, {}).items():
+            if not isinstance(facts, dict) or not isinstance(facts.get("does"), str):
+                raise DdpdoctorError(f'{path}: [{section}] "{name}" needs does = "..."')
+    return table

@@ -1,0 +1,335 @@
+"""Conditions: which way a branch goes, what it means to assume it, and running both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ddpdoctor.lint.heap import join_raw
+from ddpdoctor.lint.values import (
+    COUNTS,
+    MISSING,
+    RANKS,
+    Const,
+    Dict,
+    Either,
+    Index,
+    Missing,
+    Not,
+    Role,
+    Sequence,
+    Text,
+    Unknown,
+    Value,
+    either,
+)
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.run import Run
+
+Path = dict[Hashable, bool]
+T = TypeVar("T")
+
+
+class Dead(Exception):
+    """The program ends on this path: an exception or an exit. exits: no handler can catch it."""
+
+    def __init__(self, *, exits: bool = False) -> None:
+        super().__init__()
+        self.exits = exits
+
+
+@dataclass(frozen=True)
+class Test:
+    """A condition that is not known: true where the condition of that key is not `inverted`."""
+
+    key: Hashable
+    default: bool | None
+    inverted: bool = False
+
+    def negated(self) -> Test:
+        return Test(self.key, self.default, not self.inverted)
+
+
+def truth(value: Value, path: Path) -> bool | Test:
+    """Whether a value is true on rank k > 0 of a job with several ranks."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Not):
+        verdict = truth(value.operand, path)
+        return (not verdict) if isinstance(verdict, bool) else verdict.negated()
+    if isinstance(value, Either):
+        if value.key in path:
+            return truth(value.yes if path[value.key] else value.no, path)
+        yes = truth(value.yes, {**path, value.key: True})
+        no = truth(value.no, {**path, value.key: False})
+        if yes == no:
+            return yes
+        if isinstance(yes, bool) and isinstance(no, bool):
+            return Test(value.key, value.default, inverted=not yes)
+        key = ("either", value.uid)
+        default = default_truth(value)
+        return path[key] if key in path else Test(key, default)
+    if isinstance(value, Unknown):
+        key = ("true", value.key)
+        if key in path:
+            return path[key]
+        return Test(key, None if value.default is None else default_truth(value.default))
+    if isinstance(value, Index):
+        return True  # rank k > 0, and there is more than one of everything that is counted
+    if isinstance(value, Text):
+        return True
+    if isinstance(value, Sequence):
+        return bool(value.items) or (value.open and Test(("items", value.uid), None))
+    if isinstance(value, Dict):
+        return bool(value.entries) or value.open
+    if isinstance(value, Missing):
+        return False
+    return True
+
+
+def default_truth(value: Value) -> bool | None:
+    """The truth of a value when the program is started without options, None if not known."""
+    if isinstance(value, Not):
+        inner = default_truth(value.operand)
+        return None if inner is None else not inner
+    if isinstance(value, Unknown):
+        return None if value.default is None else default_truth(value.default)
+    if isinstance(value, Either):
+        if value.default is not None:
+            return default_truth(value.yes if value.default else value.no)
+        yes, no = default_truth(value.yes), default_truth(value.no)
+        return yes if yes == no else None
+    verdict = truth(value, {})
+    return verdict if isinstance(verdict, bool) else None
+
+
+def assume(value: Value, wanted: bool, path: Path) -> Path:
+    """What is known when the value is found true (or false): new assumptions, by key."""
+    if isinstance(value, Not):
+        return assume(value.operand, not wanted, path)
+    verdict = truth(value, path)
+    if isinstance(verdict, bool):
+        return {}
+    known: Path = {verdict.key: wanted != verdict.inverted}
+    if isinstance(value, Either) and value.key not in path:
+        yes = truth(value.yes, {**path, value.key: True})
+        no = truth(value.no, {**path, value.key: False})
+        if yes is (not wanted):
+            known.update({value.key: False, **assume(value.no, wanted, {**path, value.key: False})})
+        elif no is (not wanted):
+            known.update({value.key: True, **assume(value.yes, wanted, {**path, value.key: True})})
+    elif isinstance(value, Either):
+        known.update(assume(value.yes if path[value.key] else value.no, wanted, path))
+    return known
+
+
+def resolve(value: Value, path: Path) -> Value:
+    """The value on a path, as far as its conditions are assumed there."""
+    while isinstance(value, Either):
+        if value.key not in path:
+            if value.no is MISSING:
+                value = value.yes
+            elif value.yes is MISSING:
+                value = value.no
+            else:
+                return value
+        else:
+            value = value.yes if path[value.key] else value.no
+    return value
+
+
+def leaves(value: Value, path: Path) -> Iterator[tuple[Value, Path]]:
+    """Every alternative of a value on a path, each with the path on which it is that one."""
+    value = resolve(value, path)
+    if isinstance(value, Either):
+        yield from leaves(value.yes, {**path, value.key: True})
+        yield from leaves(value.no, {**path, value.key: False})
+    elif value is not MISSING:
+        yield value, path
+
+
+def map_value(value: Value, path: Path, change: Callable[[Value], Value]) -> Value:
+    """Applies a function without side effects to each alternative of a value."""
+    value = resolve(value, path)
+    if isinstance(value, Either):
+        return either(
+            value.key,
+            value.default,
+            map_value(value.yes, {**path, value.key: True}, change),
+            map_value(value.no, {**path, value.key: False}, change),
+        )
+    return change(value)
+
+
+def fork(run: Run, condition: Value, yes: Callable[[], T], no: Callable[[], T]) -> T:
+    """Runs the side that is taken, or both from the same state, and joins what they made.
+
+    Raises Dead where every side that can be taken ends the program.
+    """
+    verdict = truth(condition, run.path)
+    if isinstance(verdict, bool):
+        return yes() if verdict else no()
+    if verdict.inverted:
+        yes, no = no, yes
+        condition = Not(condition)
+    results: list[tuple[T] | Dead] = []
+    sides = []
+    before = run.path
+    for wanted, side in ((True, yes), (False, no)):
+        mark = run.heap.mark()
+        run.path = {**before, **assume(condition, wanted, before)}
+        try:
+            results.append((side(),))
+        except Dead as dead:
+            results.append(dead)
+        finally:
+            run.path = before
+        sides.append(run.heap.take_back(mark))
+    on_yes, on_no = results
+    if isinstance(on_yes, Dead):
+        if isinstance(on_no, Dead):
+            raise on_yes
+        run.heap.repeat(sides[1])
+        run.path = {**before, **assume(condition, False, before)}
+        return on_no[0]
+    if isinstance(on_no, Dead):
+        run.heap.repeat(sides[0])
+        run.path = {**before, **assume(condition, True, before)}
+        return on_yes[0]
+    run.heap.join(verdict.key, verdict.default, *sides)
+    joined: T = join_raw(verdict.key, verdict.default, on_yes[0], on_no[0])
+    return joined
+
+
+def split(run: Run, value: Value, action: Callable[[Value], Value]) -> Value:
+    """Runs an action with side effects on each alternative of a value."""
+    value = resolve(value, run.path)
+    if not isinstance(value, Either):
+        return action(value)
+    chosen = Either(value.key, value.default, Const(True), Const(False))
+    return fork(
+        run,
+        chosen,
+        lambda: split(run, value.yes, action),
+        lambda: split(run, value.no, action),
+    )
+
+
+def compare(operator: str, left: Value, right: Value, path: Path) -> Value:
+    """The result of ==, is, <, in ... as a value: a constant, or an unknown with a shared key."""
+    return map_value(
+        left,
+        path,
+        lambda a: map_value(right, path, lambda b: _compare(operator, a, b)),
+    )
+
+
+_MIRRORED = {"==": "==", "is": "is", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _compare(operator: str, left: Value, right: Value) -> Value:
+    if operator == "!=":
+        return negate(_compare("==", left, right))
+    if operator == "is not":
+        return negate(_compare("is", left, right))
+    if operator == "not in":
+        return negate(_compare("in", left, right))
+    if operator == "in":
+        return _contains(left, right)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _compare_constants(operator, left, right)
+    if isinstance(left, Const) and operator in _MIRRORED:
+        return _compare(_MIRRORED[operator], right, left)
+    if isinstance(right, Const):
+        if isinstance(left, Index):
+            return _compare_index(operator, left, right.value)
+        if operator in ("is", "==") and not isinstance(left, (Unknown, Text, Not)):
+            return Const(False)  # an object, a device or a function is no constant
+        if operator == "is" and isinstance(left, Text):
+            return Const(False)
+        if isinstance(left, Unknown):
+            if operator == "is" or (operator == "==" and right.value is None):
+                operator = "is"
+            default = None
+            if left.default is not None:
+                default = _compare(operator, left.default, right)
+            key = (operator, left.key, right.value)
+            return Unknown(key, default=default, given=left.given)
+    if left is right and operator in ("==", "is", "<=", ">="):
+        return Const(True)
+    return Unknown()
+
+
+def _compare_constants(operator: str, left: Const, right: Const) -> Value:
+    try:
+        if operator == "==":
+            return Const(left.value == right.value)
+        if operator == "is":
+            return Const(left.value is right.value or left.value == right.value)
+        if operator == "<":
+            return Const(left.value < right.value)
+        if operator == ">":
+            return Const(left.value > right.value)
+        if operator == "<=":
+            return Const(left.value <= right.value)
+        return Const(left.value >= right.value)
+    except TypeError:
+        return Unknown()
+
+
+def _compare_index(operator: str, left: Index, number: object) -> Value:
+    if not isinstance(number, (int, float)):
+        return Const(False) if operator in ("==", "is") else Unknown()
+    if left.role is Role.LOCAL_ARGUMENT and number == -1 and left.argument is not None:
+        # -1 is the usual "not launched by torch.distributed.launch": only the option decides.
+        return _compare(operator, left.argument, Const(number))
+    if left.role in RANKS or left.role is Role.PHYSICAL:
+        least = 1 if left.exact and left.role in RANKS else 0
+    elif left.role in COUNTS:
+        least = 2 if left.exact else 0
+    else:
+        return Unknown()
+    key = ("rank", left.role, left.exact, operator, number)
+    if operator in ("==", "is"):
+        return Const(False) if number < least else Unknown(key)
+    if operator == ">":
+        return Const(True) if number < least else Unknown(key)
+    if operator == ">=":
+        return Const(True) if number <= least else Unknown(key)
+    if operator == "<":
+        return Const(False) if number <= least else Unknown(key)
+    return Const(False) if number < least else Unknown(key)
+
+
+def _contains(item: Value, container: Value) -> Value:
+    if isinstance(container, Const) and isinstance(item, Const):
+        try:
+            return Const(item.value in container.value)
+        except TypeError:
+            return Unknown()
+    if isinstance(container, Dict) and isinstance(item, Const):
+        held = container.entries.get(item.value, MISSING)
+        if held is not MISSING and not isinstance(held, Either):
+            return Const(True)
+        return Unknown() if container.open or held is not MISSING else Const(False)
+    if isinstance(container, Sequence):
+        verdicts = [truth(_compare("==", item, other), {}) for other in container.items]
+        if any(verdict is True for verdict in verdicts):
+            return Const(True)
+        if not container.open and all(verdict is False for verdict in verdicts):
+            return Const(False)
+        if isinstance(item, Unknown) and all(isinstance(i, Const) for i in container.items):
+            values = tuple(i.value for i in container.items if isinstance(i, Const))
+            default = None
+            if item.default is not None:
+                default = _contains(item.default, container)
+            return Unknown(("in", item.key, values), default=default, given=item.given)
+    if isinstance(container, Unknown) and isinstance(item, Const):
+        return Unknown(("contains", container.key, item.value))
+    return Unknown()
+
+
+def negate(value: Value) -> Value:
+    return Const(not value.value) if isinstance(value, Const) else Not(value)

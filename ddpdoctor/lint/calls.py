@@ -1,0 +1,228 @@
+"""Calls: of functions and classes of the program, of library calls, of what is not known."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ddpdoctor.lint.attributes import (
+    AttributeOfUnknown,
+    bind_method,
+    class_attribute,
+)
+from ddpdoctor.lint.branches import resolve, split
+from ddpdoctor.lint.definitions import field_default
+from ddpdoctor.lint.run import MOST_DEPTH, MOST_ENTRIES, Frame, Run
+from ddpdoctor.lint.values import (
+    Arguments,
+    Attribute,
+    Class,
+    Const,
+    Dict,
+    Function,
+    Method,
+    Name,
+    Native,
+    Object,
+    Partial,
+    Place,
+    Scope,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+
+def call(run: Run, callee: Value, arguments: Arguments, place: Place) -> Value:
+    """The result of a call, with its events. Raises Dead where the callee ends the program."""
+    return split(run, callee, lambda c: _call(run, c, arguments, place))
+
+
+def _call(run: Run, callee: Value, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.effects import call_library, call_method
+
+    if isinstance(callee, Name):
+        return call_library(run, callee.name, arguments, place)
+    if isinstance(callee, Function):
+        return call_function(run, callee, arguments, place)
+    if isinstance(callee, Method):
+        return _call_method(run, callee, arguments, place)
+    if isinstance(callee, Class):
+        return instantiate(run, callee, arguments, place)
+    if isinstance(callee, Attribute):
+        return call_method(run, callee.receiver, callee.name, arguments, place)
+    if isinstance(callee, AttributeOfUnknown):
+        return call_method(run, callee.receiver, callee.attribute, arguments, place)
+    if isinstance(callee, Partial):
+        first = callee.arguments
+        merged = Arguments(
+            (*first.positional, *arguments.positional),
+            {**first.named, **arguments.named},
+            first.open or arguments.open,
+        )
+        return call(run, callee.function, merged, place)
+    if isinstance(callee, Native):
+        return callee.call(arguments, place)
+    if isinstance(callee, Object):
+        return call_object(run, callee, arguments, place)
+    return Unknown()
+
+
+def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -> Value:
+    bound = Arguments((method.receiver, *arguments.positional), arguments.named, arguments.open)
+    if isinstance(method.function, Function):
+        return call_function(run, method.function, bound, place, receiver=method.receiver)
+    return call(run, method.function, bound, place)
+
+
+def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
+    """instance(...): its __call__, or a module's forward."""
+    from ddpdoctor.lint.tensors import called_module
+
+    wrapped = receiver.attributes.get("#wrapped")
+    if wrapped is not None:
+        return call(run, wrapped, arguments, place)
+    if isinstance(receiver.cls, Class):
+        for name in ("__call__", "forward"):
+            found = class_attribute(receiver.cls, name)
+            if found is not None:
+                function = bind_method(run, receiver, resolve(found, run.path), place)
+                result = call(run, function, arguments, place)
+                if name == "forward":
+                    run.ran_forward.add(id(receiver))
+                return result
+    return called_module(run, receiver, arguments, place)
+
+
+def call_function(
+    run: Run,
+    function: Function,
+    arguments: Arguments,
+    place: Place,
+    *,
+    receiver: Value | None = None,
+) -> Value:
+    """Runs a function of the program with these arguments; unknown once it costs too much."""
+    active = sum(1 for frame in run.frames if frame.function is function)
+    entered = run.entered.get(id(function.body), 0)
+    if active > 1 or len(run.frames) > MOST_DEPTH or entered > MOST_ENTRIES:
+        return Unknown()
+    run.entered[id(function.body)] = entered + 1
+    variables = bind_parameters(run, function, arguments)
+    frame = Frame(
+        function.module,
+        Scope(variables, function.scope),
+        function=function,
+        call=place,
+        owner=function.owner,
+        receiver=receiver,
+    )
+    yielded: list[Value] = []
+
+    def collect(value: Value) -> Value:
+        yielded.append(value)
+        return Unknown()
+
+    frame.yields = collect
+    return run_frame(run, frame, yielded)
+
+
+def run_frame(run: Run, frame: Frame, yielded: list[Value] | None = None) -> Value:
+    from ddpdoctor.lint.expressions import evaluate
+    from ddpdoctor.lint.statements import execute
+
+    function = frame.function
+    assert function is not None
+    run.frames.append(frame)
+    try:
+        if isinstance(function.body, cst.BaseExpression):
+            return evaluate(run, function.body)
+        execute(run, function.body)
+    finally:
+        run.frames.pop()
+    if yielded:
+        return Sequence(tuple(yielded[:8]), "generator", open=True)
+    result = frame.cell.get("return")
+    return Const(None) if result is None else resolve(result, run.path)
+
+
+def bind_parameters(run: Run, function: Function, arguments: Arguments) -> dict[object, Value]:
+    """The parameters' values: what is given, else the default, else unknown."""
+    parameters = function.parameters
+    positional = [*parameters.posonly_params, *parameters.params]
+    variables: dict[object, Value] = {}
+    named = dict(arguments.named)
+    for position, parameter in enumerate(positional):
+        name = parameter.name.value
+        if position < len(arguments.positional):
+            variables[name] = arguments.positional[position]
+        elif name in named:
+            variables[name] = named.pop(name)
+        else:
+            variables[name] = _default(function, name, arguments)
+    for parameter in parameters.kwonly_params:
+        name = parameter.name.value
+        if name in named:
+            variables[name] = named.pop(name)
+        else:
+            variables[name] = _default(function, name, arguments)
+    if isinstance(parameters.star_arg, cst.Param):
+        rest = arguments.positional[len(positional) :]
+        variables[parameters.star_arg.name.value] = Sequence(rest, "tuple", open=arguments.open)
+    if parameters.star_kwarg is not None:
+        variables[parameters.star_kwarg.name.value] = Dict(named, open=arguments.open)
+    return variables
+
+
+def _default(function: Function, name: str, arguments: Arguments) -> Value:
+    if arguments.open:
+        return Unknown()
+    default = function.defaults.get(name)
+    return Unknown() if default is None else default
+
+
+def instantiate(run: Run, cls: Class, arguments: Arguments, place: Place) -> Value:
+    """Makes an instance: of a dataclass by its fields, else through __init__."""
+    from ddpdoctor.lint.tensors import new_module
+
+    instance = Object(cls, {}, place)
+    kinds = {
+        facts.get("kind")
+        for base in cls.library_bases()
+        if (facts := run.apis.classes.get(run.apis.canonical(base))) is not None
+    }
+    if "module" in kinds:
+        new_module(run, instance)
+    initializer = class_attribute(cls, "__init__")
+    if initializer is not None:
+        call(run, Method(instance, resolve(initializer, run.path)), arguments, place)
+    elif cls.dataclass:
+        _fill_fields(run, cls, instance, arguments, place)
+    post = class_attribute(cls, "__post_init__")
+    if post is not None and initializer is None:
+        call(run, Method(instance, resolve(post, run.path)), Arguments(), place)
+    _construct_library_base(run, cls, instance, arguments, place)
+    return instance
+
+
+def _fill_fields(
+    run: Run, cls: Class, instance: Object, arguments: Arguments, place: Place
+) -> None:
+    for position, name in enumerate(cls.fields):
+        given = arguments.get(position, name)
+        if given is None:
+            given = Unknown() if arguments.open else field_default(run, cls, name, place)
+        run.heap.write(instance.attributes, name, given)
+
+
+def _construct_library_base(
+    run: Run, cls: Class, instance: Object, arguments: Arguments, place: Place
+) -> None:
+    """What a library's constructor does, it also does for the classes that derive from it."""
+    from ddpdoctor.lint.effects import call_library
+
+    for base in cls.library_bases():
+        api = run.apis.call(run.apis.canonical(base))
+        if api is not None and api.does in ("framework", "group", "bind"):
+            call_library(run, base, arguments, place)
+
+

@@ -1,0 +1,167 @@
+"""Functions and classes as they are defined: defaults, decorators, fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.run import Frame, Run
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Function,
+    Name,
+    Object,
+    Place,
+    Scope,
+    Unknown,
+    Value,
+)
+
+
+def define_function(run: Run, node: cst.FunctionDef) -> Value:
+    from ddpdoctor.lint.expressions import evaluate
+
+    function: Value = Function(
+        node.name.value,
+        node.params,
+        node.body,
+        run.frame.module,
+        _enclosing(run),
+        evaluate_defaults(run, node.params),
+        owner=run.frame.owner if run.frame.function is None else None,
+        origin=run.place(node),
+    )
+    for decorator in reversed(node.decorators):
+        wrapper = evaluate(run, decorator.decorator)
+        function = _decorate(run, wrapper, function, run.place(decorator))
+    return function
+
+
+def _enclosing(run: Run) -> Scope:
+    """The scope a function closes over: not the body of the class that defines it."""
+    scope = run.frame.scope
+    if run.frame.owner is not None and run.frame.function is None and scope.outer is not None:
+        return scope.outer
+    return scope
+
+
+_KINDS = {
+    "builtins.property": "property",
+    "functools.cached_property": "property",
+    "abc.abstractproperty": "property",
+    "builtins.staticmethod": "static",
+    "builtins.classmethod": "class",
+    "contextlib.contextmanager": "context",
+    "contextlib.asynccontextmanager": "context",
+}
+
+
+def _decorate(run: Run, wrapper: Value, function: Value, place: Place) -> Value:
+    from ddpdoctor.lint.calls import call
+
+    wrapper = resolve(wrapper, run.path)
+    if isinstance(wrapper, Name) and wrapper.name in _KINDS and isinstance(function, Function):
+        function.kind = _KINDS[wrapper.name]
+        return function
+    if isinstance(wrapper, (Function, Class)) or _has_call(wrapper):
+        result = call(run, wrapper, Arguments((function,)), place)
+        return function if isinstance(result, Unknown) else result
+    if isinstance(wrapper, Object) and "#option" in wrapper.attributes:
+        return _with_option(run, wrapper, function)
+    return function  # decorators of libraries keep what the function does
+
+
+def _has_call(wrapper: Value) -> bool:
+    return isinstance(wrapper, Object) and isinstance(wrapper.cls, Class)
+
+
+def _with_option(run: Run, option: Object, function: Value) -> Value:
+    """A click-style option: the parameter of its name has the option as its default."""
+    name = option.attributes["#option"]
+    if isinstance(function, Function) and isinstance(name, Const):
+        function.defaults = {**function.defaults, name.value: option.attributes["#value"]}
+    return function
+
+
+def evaluate_defaults(run: Run, parameters: cst.Parameters) -> dict[str, Value]:
+    from ddpdoctor.lint.expressions import evaluate
+
+    return {
+        parameter.name.value: evaluate(run, parameter.default)
+        for parameter in (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+        if parameter.default is not None
+    }
+
+
+def define_class(run: Run, node: cst.ClassDef) -> Value:
+    from ddpdoctor.lint.expressions import evaluate
+    from ddpdoctor.lint.statements import execute
+
+    bases = tuple(resolve(evaluate(run, base.value), run.path) for base in node.bases)
+    cls = Class(node.name.value, bases, {}, run.frame.module, run.place(node))
+    frame = Frame(run.frame.module, Scope(cls.namespace, _enclosing(run)), owner=cls)
+    run.frames.append(frame)
+    try:
+        execute(run, node.body)
+    finally:
+        run.frames.pop()
+    decorators = [evaluate(run, decorator.decorator) for decorator in node.decorators]
+    is_record = _is_record(run, decorators) or any(
+        name in ("typing.NamedTuple", "typing_extensions.NamedTuple")
+        for name in cls.library_bases()
+    )
+    inherited = [f for base in bases if isinstance(base, Class) for f in base.fields]
+    if is_record or inherited:
+        own = list(_annotated_names(node.body)) if is_record else []
+        cls.fields = tuple(dict.fromkeys([*inherited, *own]))
+        cls.dataclass = True
+    for decorator in reversed(decorators):
+        if isinstance(resolve(decorator, run.path), (Function, Class)):
+            from ddpdoctor.lint.calls import call
+
+            result = call(run, decorator, Arguments((cls,)), run.place(node))
+            if isinstance(result, Class):
+                cls = result
+    return cls
+
+
+_RECORDS = ("dataclasses.dataclass", "attr.s", "attr.define", "attrs.define", "attr.dataclass")
+
+
+def _is_record(run: Run, decorators: Iterable[Value]) -> bool:
+    for decorator in decorators:
+        value = resolve(decorator, run.path)
+        if isinstance(value, Name) and value.name in _RECORDS:
+            return True
+        if isinstance(value, Object) and isinstance(value.cls, Name) and value.cls.name in _RECORDS:
+            return True
+    return False
+
+
+def _annotated_names(body: cst.BaseSuite) -> Iterable[str]:
+    for line in body.body:
+        for statement in getattr(line, "body", ()) if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(statement, cst.AnnAssign) and isinstance(statement.target, cst.Name):
+                yield statement.target.value
+
+
+def field_default(run: Run, cls: Class, name: str, place: Place) -> Value:
+    """The value a field gets when the constructor is not given one."""
+    from ddpdoctor.lint.attributes import class_attribute
+    from ddpdoctor.lint.calls import call
+
+    value = class_attribute(cls, name)
+    if value is None:
+        return Unknown()
+    value = resolve(value, run.path)
+    if isinstance(value, Object) and "#default" in value.attributes:
+        return value.attributes["#default"]
+    if isinstance(value, Object) and "#factory" in value.attributes:
+        return call(run, value.attributes["#factory"], Arguments(), place)
+    return value
+
+

@@ -1,0 +1,809 @@
+"""What library calls do, in the words of the tables in rules/apis: events and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ddpdoctor.lint import environment
+from ddpdoctor.lint.apis import Api
+from ddpdoctor.lint.attributes import named_value
+from ddpdoctor.lint.branches import leaves, map_value, resolve, truth
+from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
+from ddpdoctor.lint.natives import call_builtin
+from ddpdoctor.lint.processes import run_executor, run_process, run_spawn, run_thread
+from ddpdoctor.lint.run import UNBOUND, Run
+from ddpdoctor.lint.stdlib import call_standard, standard_method
+from ddpdoctor.lint.tensors import (
+    combine,
+    default_device,
+    device_of,
+    held_in,
+    kind_of,
+    library_module,
+    meet,
+    moved,
+    new_tensor,
+    settled,
+)
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Device,
+    Function,
+    Method,
+    Name,
+    Object,
+    Partial,
+    Place,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A library call that is being made. receiver: of a method, else None."""
+
+    run: Run
+    api: Api
+    name: str
+    arguments: Arguments
+    place: Place
+    receiver: Value | None = None
+
+    def argument(self, role: str) -> Value | None:
+        value = self.api.argument(role, self.arguments)
+        return None if value is None else resolve(value, self.run.path)
+
+
+def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Value:
+    """Calls something of a library by its full name."""
+    name = run.apis.canonical(name)
+    if name.startswith("builtins.") and name != "builtins.open":
+        return call_builtin(run, name[len("builtins.") :], arguments, place)
+    if name.startswith("os.environ.") or name == "os.getenv":
+        return environment.call_method(run, name.rpartition(".")[2], arguments, place)
+    result = call_standard(run, name, arguments, place)
+    if result is not None:
+        return result
+    api = run.apis.call(name)
+    if api is not None:
+        return _KINDS[api.does](Call(run, api, name, arguments, place))
+    owner, _, last = name.rpartition(".")
+    method = run.apis.methods.get(last)
+    if method is not None and arguments.positional and owner.rpartition(".")[2][:1].isupper():
+        rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+        return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
+    if name.startswith("torch.nn.") and last[:1].isupper():
+        return library_module(run, name, arguments, place)
+    _meet_arguments(run, name, arguments, place)
+    _escape(run, name, arguments, place)
+    if last[:1].isupper():
+        return Object(Name(name), {}, place)
+    if name.startswith("torch.") and any(
+        kind_of(resolve(value, run.path)) == "tensor" for value in arguments.positional
+    ):
+        return new_tensor(run, device_of(run, arguments.positional[0]), place)
+    return Unknown()
+
+
+def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> None:
+    """torch.cat([a, b]), F.mse_loss(x, y): tensors of one call have to be on one device."""
+    if not name.startswith("torch.") or name.startswith(("torch.utils", "torch.save")):
+        return
+    tensors = [
+        value
+        for argument in arguments.positional
+        for value in held_in(resolve(argument, run.path))
+        if kind_of(value) == "tensor"
+    ]
+    for other in tensors[1:]:
+        meet(run, tensors[0], other, place)
+
+
+def call_method(
+    run: Run, receiver: Value, name: str, arguments: Arguments, place: Place
+) -> Value:
+    """Calls a method that the program does not define."""
+    receiver = resolve(receiver, run.path)
+    for owner in _library_classes(receiver):
+        full = run.apis.canonical(f"{owner}.{name}")
+        result = standard_method(run, receiver, owner, name, arguments, place)
+        if result is not None:
+            return result
+        api = run.apis.calls.get(full)
+        if api is not None:
+            return _KINDS[api.does](Call(run, api, full, arguments, place, receiver))
+    api = run.apis.methods.get(name)
+    if api is not None:
+        return _KINDS[api.does](Call(run, api, name, arguments, place, receiver))
+    if kind_of(receiver) is not None and isinstance(receiver, Object):
+        return _tensor_method(run, receiver, name, arguments, place)
+    if isinstance(receiver, Object) and "#load" in receiver.attributes:
+        return receiver
+    _escape(run, name, arguments, place)
+    return Unknown()
+
+
+def _library_classes(receiver: Value) -> list[str]:
+    if isinstance(receiver, Object):
+        if isinstance(receiver.cls, Name):
+            return [receiver.cls.name]
+        if isinstance(receiver.cls, Class):
+            return receiver.cls.library_bases()
+    if isinstance(receiver, Class):
+        return receiver.library_bases()
+    return []
+
+
+_MEMBERS = ("parameters", "named_parameters", "buffers", "children", "modules", "state_dict")
+_SAME = ("train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply")
+
+
+def _tensor_method(
+    run: Run, receiver: Object, name: str, arguments: Arguments, place: Place
+) -> Value:
+    if kind_of(receiver) == "module":
+        if name in _SAME or name == "__init__":
+            return receiver
+        if name in _MEMBERS:
+            member = new_tensor(run, device_of(run, receiver), place)
+            return Object(Name("torch." + name), {"#members": member}, place)
+        return Unknown()
+    for value in arguments.positional:
+        combine(run, receiver, value, place)
+    if name in ("item", "tolist", "numpy", "size", "dim", "numel"):
+        return Unknown()
+    return Object(receiver.cls, dict(receiver.attributes), place)
+
+
+def _escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
+    """A call that cannot be followed. It may bind the process if its name says that it sets up."""
+    if name.startswith(tuple(f"{library}." for library in run.apis.libraries)):
+        return
+    lowered = name.lower()
+    if any(word in lowered for word in run.apis.may_bind):
+        current = resolve(run.cell["current"], run.path)
+        if isinstance(current, Const) and current.value is None:
+            run.set_process("current", Unknown())
+    function = arguments.get(0)
+    if isinstance(function, (Function, Partial)) and len(run.frames) == 1:
+        from ddpdoctor.lint.calls import call
+
+        call(run, function, Arguments(open=True), place)  # fire.Fire(main), app.run(main) ...
+
+
+# -- the process: devices, groups ---------------------------------------------------------------
+
+
+def start_cuda(run: Run, device: Value | None, place: Place) -> None:
+    """CUDA is initialised by the first use of a device."""
+    if device is None or any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        started = resolve(run.cell["started"], run.path)
+        if not (isinstance(started, Const) and started.value):
+            run.set_process("started", Const(True, place))
+
+
+def index_of(device: Value) -> Value:
+    """The device index to bind to, for a value that says which device."""
+    if isinstance(device, Device):
+        return device.index if device.index is not None else UNBOUND
+    return Unknown()
+
+
+def _bind(call: Call) -> Value:
+    given = call.argument("device")
+    device = Unknown() if given is None else as_device(given, call.run.path)
+    call.run.record(
+        "bind", call.name, call.place, device=device, arguments=call.arguments, given=given
+    )
+    call.run.set_process("current", map_value(device, call.run.path, index_of))
+    return Const(None)
+
+
+def _block(call: Call) -> Value:
+    given = call.argument("device")
+    device = Unknown() if given is None else as_device(given, call.run.path)
+    return Object(Name(call.name), {"#block": device}, call.place)
+
+
+def start_block(run: Run, value: Value, place: Place) -> dict[str, Value]:
+    """Enters a with block; what it changes of the process is given back to end_block."""
+    if isinstance(value, Object) and "#block" in value.attributes:
+        before = {"current": run.cell["current"]}
+        device = value.attributes["#block"]
+        run.record("bind", "torch.cuda.device", place, device=device, given=device, block=True)
+        run.set_process("current", map_value(device, run.path, index_of))
+        return before
+    if isinstance(value, Device):
+        before = {"default_device": run.cell["default_device"]}
+        run.set_process("default_device", value)
+        return before
+    return {}
+
+
+def end_block(run: Run, before: dict[str, Value]) -> None:
+    for key, value in before.items():
+        run.set_process(key, value)
+
+
+def _group(call: Call) -> Value:
+    run = call.run
+    backend = call.argument("backend") or Const(None)
+    names = [_backend(leaf) for leaf, _ in leaves(backend, run.path)]
+    device_id = call.argument("device_id")
+    run.record(
+        "group",
+        call.name,
+        call.place,
+        device=None if device_id is None else as_device(device_id, run.path),
+        arguments=call.arguments,
+        on_cpu=all(name in ("gloo", "mpi") for name in names),
+        sure=bool(call.api.facts.get("sure", True)),
+        api=call.api,
+    )
+    run.set_process("group", backend if names and names[0] else Const("default"))
+    if device_id is not None:
+        run.set_process("paired", map_value(as_device(device_id, run.path), run.path, index_of))
+        start_cuda(run, as_device(device_id, run.path), call.place)
+    return Const(None)
+
+
+def _backend(leaf: Value) -> str | None:
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        return _backend(leaf.default)
+    if isinstance(leaf, Const) and isinstance(leaf.value, str):
+        return leaf.value.lower()
+    if isinstance(leaf, Name):
+        return leaf.name.rpartition(".")[2].lower()
+    return None
+
+
+def _initialized(call: Call) -> Value:
+    def is_open(group: Value) -> Value:
+        if isinstance(group, Const):
+            return Const(group.value is not None)
+        return Const(True)
+
+    return map_value(call.run.cell["group"], call.run.path, is_open)
+
+
+def _framework(call: Call) -> Value:
+    """A library object that opens the group and binds the process to its local rank."""
+    run = call.run
+    facts = call.api.facts
+    if facts.get("groups"):
+        run.record(
+            "group",
+            call.name,
+            call.place,
+            arguments=call.arguments,
+            on_cpu=_wants_cpu(call),
+            sure=facts["groups"] == "sure",
+            api=call.api,
+            framework=True,
+        )
+        run.set_process("group", Const("nccl"))
+    if facts.get("binds"):
+        run.set_process("current", named_value(run, "local_rank"))
+    for method in facts.get("methods", ()):
+        _run_methods(call, method)
+    word = facts.get("value")
+    if isinstance(word, str):
+        return named_value(run, word)
+    return Object(Name(call.name), {}, call.place)
+
+
+def _wants_cpu(call: Call) -> bool:
+    cpu = call.argument("cpu")
+    accelerator = call.argument("accelerator")
+    return (cpu is not None and truth(cpu, call.run.path) is True) or (
+        isinstance(accelerator, Const) and accelerator.value == "cpu"
+    )
+
+
+def _mesh(call: Call) -> Value:
+    """DeviceMesh opens a group if there is none, and binds a process where CUDA has not started."""
+    run = call.run
+    kind = call.argument("kind")
+    if isinstance(kind, Const) and kind.value == "cuda":
+        run.record("mesh", call.name, call.place, arguments=call.arguments)
+        group = resolve(run.cell["group"], run.path)
+        if isinstance(group, Const) and group.value is None:
+            run.record(
+                "group", call.name, call.place, on_cpu=False, sure=True, api=call.api, mesh=True
+            )
+            run.set_process("group", Const("nccl"))
+        started = resolve(run.cell["started"], run.path)
+        if isinstance(started, Const) and not started.value:
+            run.set_process("current", named_value(run, "local_rank"))
+    return Object(Name(call.name), {}, call.place)
+
+
+def _subgroup(call: Call) -> Value:
+    backend = call.argument("backend")
+    on_cpu = isinstance(backend, Const) and backend.value == "gloo"
+    return Object(Name(call.name), {"#on_cpu": Const(on_cpu)}, call.place)
+
+
+# -- tensors ------------------------------------------------------------------------------------
+
+
+def _place(call: Call) -> Value:
+    run, facts = call.run, call.api.facts
+    receiver = call.receiver if call.receiver is not None else Unknown()
+    given = call.argument("device")
+    device: Value
+    if facts.get("on") == "cpu":
+        device = Device("cpu")
+    elif given is None or (isinstance(given, Const) and given.value is None):
+        if facts.get("default") != "cuda":
+            return receiver
+        device = Device("cuda", None, call.place)
+    else:
+        if any(is_dtype(leaf) for leaf, _ in leaves(given, run.path)):
+            return receiver
+        device = map_value(given, run.path, lambda value: _target(run, value))
+        device = as_device(device, run.path)
+        if isinstance(device, Const):
+            return receiver
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "place",
+            call.name,
+            call.place,
+            device=device,
+            arguments=call.arguments,
+            given=given,
+            receiver=receiver,
+        )
+        start_cuda(run, device, call.place)
+    return moved(run, receiver, device, call.place)
+
+
+def _target(run: Run, value: Value) -> Value:
+    """x.to(other): where the other tensor is."""
+    return device_of(run, value) if kind_of(value) == "tensor" else value
+
+
+def _create(call: Call) -> Value:
+    run, facts = call.run, call.api.facts
+    given = call.argument("device")
+    like = call.argument("like")
+    device: Value
+    if facts.get("on") == "cuda":
+        device = Device("cuda", None, call.place)
+    elif facts.get("on") == "unknown":
+        return Unknown()
+    elif given is not None and not (isinstance(given, Const) and given.value is None):
+        device = as_device(map_value(given, run.path, lambda v: _target(run, v)), run.path)
+    elif like is not None:
+        device = device_of(run, like)
+        return new_tensor(run, device, call.place) if isinstance(device, Device) else Unknown()
+    else:
+        device = default_device(run)
+        if run.in_forward() is not None and isinstance(device, Device) and device.kind == "cpu":
+            run.record("make", call.name, call.place, device=device, arguments=call.arguments)
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "create", call.name, call.place, device=device, arguments=call.arguments, given=given
+        )
+        start_cuda(run, device, call.place)
+    marks = {"made": Const(call.name, call.place)}
+    if _is_scalar(call):
+        marks["scalar"] = Const(True)
+    return new_tensor(run, settled(run, device), call.place, **marks)
+
+
+def _is_scalar(call: Call) -> bool:
+    """Whether the tensor has no dimensions, so that it may be mixed with any device from the CPU."""
+    first = call.arguments.get(0)
+    if call.api.facts.get("literal"):
+        return not isinstance(first, Sequence)
+    return isinstance(first, Sequence) and not first.items and not first.open
+
+
+def _like(call: Call) -> Value:
+    other = call.argument("other")
+    source = other if other is not None else call.receiver
+    device = device_of(call.run, source) if source is not None else Unknown()
+    given = call.arguments.get(None, "device")
+    if given is not None:
+        device = as_device(given, call.run.path)
+    return new_tensor(call.run, device, call.place)
+
+
+def _load(call: Call) -> Value:
+    run = call.run
+    mapping = call.argument("map")
+    device = None if mapping is None else as_device(mapping, run.path)
+    event = run.record(
+        "load",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        map=mapping,
+        file=call.argument("file"),
+        api=call.api,
+        receiver=call.receiver,
+        used=[],
+    )
+    loaded = Object(None, {"#load": Const(event)}, call.place)
+    if call.receiver is not None:
+        event.detail["used"].append(call.place)  # Model.load_from_checkpoint makes the model itself
+    return loaded
+
+
+def _load_state(call: Call) -> Value:
+    run = call.run
+    state = call.argument("state")
+    if isinstance(state, Object) and "#load" in state.attributes:
+        load = state.attributes["#load"]
+        if isinstance(load, Const):
+            load.value.detail["used"].append(call.place)
+    run.record(
+        "load_state", call.name, call.place, receiver=call.receiver, state=state,
+        device=None if call.receiver is None else device_of(run, call.receiver),
+    )
+    return Unknown()
+
+
+def _register(call: Call) -> Value:
+    run = call.run
+    name, value = call.argument("called"), call.argument("value")
+    if isinstance(name, Const) and isinstance(call.receiver, Object) and value is not None:
+        if isinstance(value, Object):
+            run.heap.write(value.attributes, "#state", Const("buffer"))
+        run.heap.write(call.receiver.attributes, name.value, value)
+    return Const(None)
+
+
+def _parameter(call: Call) -> Value:
+    value = call.arguments.get(0) or Unknown()
+    device = device_of(call.run, value)
+    if isinstance(device, Unknown):
+        device = default_device(call.run)
+    return new_tensor(call.run, device, call.place, state=Const("parameter"))
+
+
+def _pin(call: Call) -> Value:
+    call.run.record("context", call.name, call.place, device=None, arguments=call.arguments)
+    return call.receiver if call.receiver is not None else Unknown()
+
+
+def _context(call: Call) -> Value:
+    run = call.run
+    given = call.argument("device")
+    device = None if given is None else as_device(given, run.path)
+    run.record("context", call.name, call.place, device=device, arguments=call.arguments)
+    start_cuda(run, device, call.place)
+    word = call.api.facts.get("value")
+    return named_value(run, word) if isinstance(word, str) else Unknown()
+
+
+def _starts(call: Call) -> Value:
+    """Initialises CUDA without opening a context on a device."""
+    start_cuda(call.run, None, call.place)
+    return Unknown()
+
+
+def _default_device(call: Call) -> Value:
+    run = call.run
+    tensor_type = call.argument("type")
+    given = call.argument("device")
+    if tensor_type is not None:
+        name = tensor_type.name if isinstance(tensor_type, Name) else ""
+        if isinstance(tensor_type, Const):
+            name = str(tensor_type.value)
+        device: Value = Device("cuda", None, call.place) if ".cuda." in name else Const(None)
+    else:
+        device = Const(None) if given is None else as_device(given, run.path)
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "default", call.name, call.place, device=device, arguments=call.arguments, given=given
+        )
+    elif isinstance(device, Device):
+        device = Const(None)
+    run.set_process("default_device", device)
+    return Const(None)
+
+
+def _device(call: Call) -> Value:
+    kind, index = call.argument("kind"), call.argument("index")
+    if kind is None:
+        return Unknown()
+    if index is not None:
+        return map_value(kind, call.run.path, lambda value: _with_index(call, value, index))
+    device = as_device(kind, call.run.path)
+    return Unknown() if isinstance(device, Const) else device
+
+
+def _with_index(call: Call, kind: Value, index: Value) -> Value:
+    if isinstance(kind, Const) and isinstance(kind.value, str):
+        if kind.value == "cpu":
+            return Device("cpu")
+        return map_value(
+            index,
+            call.run.path,
+            lambda value: Device(kind.value, value, kind.origin or call.place),
+        )
+    return Unknown()
+
+
+def _consumes(call: Call) -> Value:
+    """A library object that works on the device it is given."""
+    run = call.run
+    given = call.argument("device")
+    if given is not None:
+        device = as_device(given, run.path)
+        if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+            run.record(
+                "create",
+                call.name,
+                call.place,
+                device=device,
+                arguments=call.arguments,
+                given=given,
+            )
+    return Object(Name(call.name), {}, call.place)
+
+
+def _device_map(call: Call) -> Value:
+    run = call.run
+    given = call.argument("map")
+    if given is not None:
+        run.record("device_map", call.name, call.place, arguments=call.arguments, map=given)
+    return Object(None, {}, call.place)
+
+
+# -- wrapping and communication -----------------------------------------------------------------
+
+
+def _wrap(call: Call) -> Value:
+    run = call.run
+    module = call.argument("module") or Unknown()
+    run.record(
+        "wrap",
+        call.name,
+        call.place,
+        device=device_of(run, module),
+        arguments=call.arguments,
+        module=module,
+        device_ids=call.argument("device_ids"),
+        output_device=call.argument("output_device"),
+        api=call.api,
+    )
+    attributes = {"#wrapped": module, "module": module, "#device": device_of(run, module)}
+    return Object(Name(call.name), attributes, call.place)
+
+
+def _shard(call: Call) -> Value:
+    run = call.run
+    module = call.argument("module") or Unknown()
+    given = call.argument("device_id")
+    run.record(
+        "shard",
+        call.name,
+        call.place,
+        device=None if given is None else as_device(given, run.path),
+        arguments=call.arguments,
+        module=module,
+        mesh=call.argument("mesh"),
+    )
+    return Object(Name(call.name), {"#wrapped": module, "module": module}, call.place)
+
+
+def _parallel(call: Call) -> Value:
+    """DataParallel is one process on several GPUs: no rank, and nothing of it is misplaced."""
+    module = call.argument("module") or Unknown()
+    return Object(Name(call.name), {"#wrapped": module, "module": module}, call.place)
+
+
+def _collective(call: Call) -> Value:
+    tensor = call.argument("tensor")
+    device = None if tensor is None else device_of(call.run, tensor)
+    call.run.record(
+        "collective",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        tensor=tensor,
+        group=call.arguments.get(None, "group"),
+    )
+    return Unknown()
+
+
+def _objects(call: Call) -> Value:
+    call.run.record(
+        "objects",
+        call.name,
+        call.place,
+        arguments=call.arguments,
+        payload=call.argument("payload"),
+        group=call.argument("group"),
+        device=call.argument("device"),
+    )
+    return Const(None)
+
+
+def _barrier(call: Call) -> Value:
+    call.run.record(
+        "barrier",
+        call.name,
+        call.place,
+        arguments=call.arguments,
+        device_ids=call.argument("device_ids"),
+        group=call.argument("group"),
+    )
+    return Const(None)
+
+
+# -- calls that run other functions -------------------------------------------------------------
+
+
+def _passes(call: Call) -> Value:
+    given = call.arguments.get(0)
+    return Unknown() if given is None else given
+
+
+def _wraps_many(call: Call) -> Value:
+    """accelerator.prepare(model, optimizer, loader) gives all its arguments back."""
+    values = call.arguments.positional
+    return values[0] if len(values) == 1 else Sequence(values, "tuple")
+
+
+def _calls(call: Call) -> Value:
+    from ddpdoctor.lint.calls import call as call_value
+
+    target = call.argument("target")
+    if target is None:
+        return Unknown()
+    given = call.argument("arguments")
+    if isinstance(given, Sequence):
+        return call_value(call.run, target, Arguments(given.items), call.place)
+    rest = Arguments(call.arguments.positional[1:], {}, call.arguments.open)
+    return call_value(call.run, target, rest, call.place)
+
+
+def _runs(call: Call) -> Value:
+    """trainer.fit(model): the framework opens the group, binds, then calls the model's hooks."""
+    result = _framework(call)
+    return result if call.api.facts.get("value") else Unknown()
+
+
+def _run_methods(call: Call, method: str) -> None:
+    from ddpdoctor.lint.attributes import class_attribute
+    from ddpdoctor.lint.calls import call as call_value
+
+    for value in (call.receiver, *call.arguments.positional, *call.arguments.named.values()):
+        target = resolve(value, call.run.path) if value is not None else None
+        if isinstance(target, Object) and isinstance(target.cls, Class):
+            found = class_attribute(target.cls, method)
+            if found is not None:
+                arguments = Arguments(open=True)
+                call_value(call.run, Method(target, found), arguments, call.place)
+
+
+def _nothing(call: Call) -> Value:
+    return Unknown()
+
+
+def _returns(call: Call) -> Value:
+    word = str(call.api.facts.get("value", "unknown"))
+    if word == "backend":
+        return call.run.cell["group"]
+    if word == "text":
+        return Unknown()
+    return named_value(call.run, word)
+
+
+def _spawn(call: Call) -> Value:
+    return run_spawn(
+        call.run,
+        call.argument("target"),
+        call.argument("arguments"),
+        call.argument("count"),
+        call.place,
+        passes_index=bool(call.api.facts.get("index", True)),
+    )
+
+
+def _process(call: Call) -> Value:
+    return run_process(
+        call.run,
+        call.argument("target"),
+        call.argument("arguments"),
+        call.argument("keywords"),
+        call.place,
+    )
+
+
+def _thread(call: Call) -> Value:
+    return run_thread(
+        call.run,
+        call.argument("target"),
+        call.argument("arguments"),
+        call.argument("keywords"),
+        call.place,
+    )
+
+
+def _executor(call: Call) -> Value:
+    return run_executor(
+        call.run, call.argument("initializer"), call.argument("initargs"), call.place
+    )
+
+
+def _multiprocessing(call: Call) -> Value:
+    return Name("torch.multiprocessing")
+
+
+def _option(call: Call) -> Value:
+    """@click.option("--gpu", default=0): the parameter of that name gets the option's value."""
+    from ddpdoctor.lint.options import click_option
+
+    return click_option(call.run, call.arguments, call.place)
+
+
+def _records(call: Call) -> Value:
+    """HfArgumentParser((A, B)).parse_args_into_dataclasses(): one instance of each class."""
+    from ddpdoctor.lint.options import parse_into_dataclasses
+
+    return parse_into_dataclasses(call.run, call.receiver, call.place)
+
+
+def _keeps(call: Call) -> Value:
+    """A library object that keeps its first argument for a later call."""
+    return Object(Name(call.name), {"#kept": call.arguments.get(0) or Unknown()}, call.place)
+
+
+_KINDS: dict[str, Callable[[Call], Value]] = {
+    "bind": _bind,
+    "block": _block,
+    "group": _group,
+    "initialized": _initialized,
+    "framework": _framework,
+    "runs": _runs,
+    "mesh": _mesh,
+    "subgroup": _subgroup,
+    "place": _place,
+    "create": _create,
+    "like": _like,
+    "load": _load,
+    "load_state": _load_state,
+    "register": _register,
+    "parameter": _parameter,
+    "pin": _pin,
+    "context": _context,
+    "starts": _starts,
+    "default_device": _default_device,
+    "device": _device,
+    "consumes": _consumes,
+    "device_map": _device_map,
+    "wrap": _wrap,
+    "shard": _shard,
+    "parallel": _parallel,
+    "collective": _collective,
+    "objects": _objects,
+    "barrier": _barrier,
+    "passes": _passes,
+    "gives_back": _wraps_many,
+    "calls": _calls,
+    "returns": _returns,
+    "nothing": _nothing,
+    "spawn": _spawn,
+    "process": _process,
+    "thread": _thread,
+    "executor": _executor,
+    "multiprocessing": _multiprocessing,
+    "loader": _keeps,
+    "option": _option,
+    "records": _records,
+    "keeps": _keeps,
+}
+KINDS = frozenset(_KINDS)

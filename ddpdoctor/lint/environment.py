@@ -1,0 +1,120 @@
+"""os.environ, as a rank of the job sees it: what the launcher sets, and what the program writes."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.attributes import named_value
+from ddpdoctor.lint.branches import map_value, resolve
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    MISSING,
+    Arguments,
+    Const,
+    Dict,
+    Either,
+    Object,
+    Place,
+    Unknown,
+    Value,
+    either,
+)
+
+MASK = "CUDA_VISIBLE_DEVICES"
+
+
+def is_set(run: Run, name: Value) -> Value:
+    """Whether a variable is set, as a value."""
+    if not isinstance(name, Const):
+        return Unknown()
+    held = run.environment.entries.get(name.value, MISSING)
+    if held is not MISSING and not isinstance(held, Either):
+        return Const(True)
+    word = run.apis.environment.get(name.value)
+    if word is not None and not word.endswith("?"):
+        return Const(True)
+    return Unknown(("environment", name.value))
+
+
+def read(run: Run, name: Value, default: Value | None) -> Value:
+    """os.environ[name] without a default, os.environ.get(name, default) with one."""
+    name = resolve(name, run.path)
+    if not isinstance(name, Const):
+        return Unknown()
+    held = run.environment.entries.get(name.value, MISSING)
+    if held is not MISSING:
+        return map_value(
+            held,
+            run.path,
+            lambda value: _from_launcher(run, name.value, default) if value is MISSING else value,
+        )
+    return _from_launcher(run, name.value, default)
+
+
+def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
+    word = run.apis.environment.get(name)
+    if word is None:
+        value: Value = Unknown(("variable", name), default=default)
+        return value
+    value = named_value(run, word.rstrip("?"))
+    if isinstance(value, Unknown):
+        value = Unknown(("variable", name))
+    if word.endswith("?") and default is not None:
+        # Set under some launchers only; without a default the program relies on it.
+        return either(("true", ("environment", name)), None, value, default)
+    return value
+
+
+def write(run: Run, name: Value, value: Value, place: Place) -> None:
+    if not isinstance(name, Const):
+        return
+    if name.value == MASK:
+        run.record("mask", MASK, place, value=value)
+        if not _has_started(run):
+            run.set_process("visible", value)
+    elif name.value in run.apis.environment:
+        run.record("variable", name.value, place, value=value)
+    run.heap.write(run.environment.entries, name.value, value)
+
+
+def _has_started(run: Run) -> bool:
+    started = resolve(run.cell["started"], run.path)
+    return isinstance(started, Const) and bool(started.value)
+
+
+def unset(run: Run, name: Value) -> None:
+    if isinstance(name, Const):
+        run.heap.write(run.environment.entries, name.value, MISSING)
+
+
+def call_method(run: Run, name: str, arguments: Arguments, place: Place) -> Value:
+    """os.environ.get(...), .setdefault(...), .update(...), .pop(...), .copy() ..."""
+    key = arguments.get(0, "key", "k")
+    if name in ("get", "getenv", "pop") and key is not None:
+        default = arguments.get(1, "default", "d")
+        value = read(run, key, Const(None) if default is None else default)
+        if name == "pop":
+            unset(run, key)
+        return value
+    if name in ("setdefault", "putenv", "__setitem__") and key is not None:
+        value = arguments.get(1, "default", "value") or Const(None)
+        if name == "setdefault":
+            if isinstance(key, Const) and key.value in run.apis.environment:
+                return read(run, key, value)  # set by the launcher, so the default is not taken
+            value = read(run, key, value)
+        write(run, key, value, place)
+        return value
+    if name == "update":
+        _update(run, arguments, place)
+        return Const(None)
+    if name in ("copy", "items", "keys"):
+        return Dict(dict(run.environment.entries), open=True)
+    return Unknown()
+
+
+def _update(run: Run, arguments: Arguments, place: Place) -> None:
+    given = arguments.get(0)
+    if isinstance(given, (Dict, Object)):
+        entries = given.entries if isinstance(given, Dict) else given.attributes
+        for name, value in entries.items():
+            write(run, Const(name), value, place)
+    for name, value in arguments.named.items():
+        write(run, Const(name), value, place)

@@ -1,0 +1,478 @@
+"""Evaluates expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from ddpdoctor.lint import operators
+from ddpdoctor.lint.attributes import get_attribute, has_builtin
+from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
+from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    MISSING,
+    Arguments,
+    Const,
+    Dict,
+    Either,
+    Function,
+    Name,
+    Not,
+    Object,
+    Place,
+    Scope,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+# Comprehensions and loops over this many known items are run item by item.
+MOST_ITEMS = 12
+
+
+def evaluate(run: Run, node: cst.BaseExpression) -> Value:
+    """The value of an expression in the current frame. Raises Dead where the program ends."""
+    if not run.spend():
+        return Unknown()
+    known = _EVALUATORS.get(type(node))
+    return Unknown() if known is None else known(run, node)
+
+
+def _name(run: Run, node: cst.Name) -> Value:
+    return look_up(run, node.value)
+
+
+def look_up(run: Run, name: str) -> Value:
+    scope: Scope | None = run.frame.scope
+    if scope is not None and name in scope.declared:
+        scope = scope.declared[name]
+    while scope is not None:
+        value = scope.variables.get(name)
+        if value is not None and value is not MISSING:
+            return resolve(value, run.path)
+        scope = scope.outer
+    if name == "__name__":
+        main = run.frame.module is run.trace.entry
+        return Const("__main__" if main else run.frame.module.name)
+    if name == "__file__":
+        return Const(str(run.frame.module.path))
+    if has_builtin(name):
+        return Name("builtins." + name)
+    return Unknown(("name", id(run.frame.module), name))
+
+
+def _integer(run: Run, node: cst.Integer) -> Value:
+    return Const(int(node.value.replace("_", ""), 0), run.place(node))
+
+
+def _float(run: Run, node: cst.Float) -> Value:
+    return Const(float(node.value.replace("_", "")), run.place(node))
+
+
+def _string(run: Run, node: cst.SimpleString) -> Value:
+    try:
+        return Const(ast.literal_eval(node.value), run.place(node))
+    except (SyntaxError, ValueError):
+        return Unknown()
+
+
+def _concatenated(run: Run, node: cst.ConcatenatedString) -> Value:
+    values: list[Value] = []
+    part: cst.BaseExpression = node
+    while isinstance(part, cst.ConcatenatedString):
+        values.append(evaluate(run, part.left))
+        part = part.right
+    values.append(evaluate(run, part))
+    if any(isinstance(value, Const) and not isinstance(value.value, str) for value in values):
+        return Unknown()
+    return operators.join_text(tuple(values), run.place(node))
+
+
+def _formatted(run: Run, node: cst.FormattedString) -> Value:
+    parts: list[Value | str] = []
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringText):
+            parts.append(part.value.replace("{{", "{").replace("}}", "}"))
+        elif isinstance(part, cst.FormattedStringExpression):
+            parts.append(evaluate(run, part.expression))
+    return operators.join_text(tuple(parts), run.place(node))
+
+
+def _attribute(run: Run, node: cst.Attribute) -> Value:
+    receiver = evaluate(run, node.value)
+    place = run.place(node)
+    return split(run, receiver, lambda r: get_attribute(run, r, node.attr.value, place))
+
+
+def _call(run: Run, node: cst.Call) -> Value:
+    place = run.place(node)
+    if isinstance(node.func, cst.Name) and node.func.value == "super" and not node.args:
+        return _super(run)
+    callee = evaluate(run, node.func)
+    arguments = evaluate_arguments(run, node.args)
+    return call(run, callee, arguments, place)
+
+
+def _super(run: Run) -> Value:
+    frame = run.frame
+    if frame.owner is None or frame.receiver is None:
+        return Unknown()
+    return Object(Name("builtins.super"), {"#owner": frame.owner, "#receiver": frame.receiver})
+
+
+def evaluate_arguments(run: Run, args: Any) -> Arguments:
+    positional: list[Value] = []
+    named: dict[str, Value] = {}
+    open_ended = False
+    for arg in args:
+        value = evaluate(run, arg.value)
+        if arg.star == "*":
+            value = resolve(value, run.path)
+            if isinstance(value, Sequence):
+                positional.extend(value.items)
+                open_ended = open_ended or value.open
+            else:
+                open_ended = True
+        elif arg.star == "**":
+            value = resolve(value, run.path)
+            if isinstance(value, (Dict, Object)):
+                entries = value.entries if isinstance(value, Dict) else value.attributes
+                named.update(
+                    {k: v for k, v in entries.items() if isinstance(k, str) and v is not MISSING}
+                )
+                open_ended = open_ended or isinstance(value, Object) or value.open
+            else:
+                open_ended = True
+        elif arg.keyword is not None:
+            named[arg.keyword.value] = value
+        else:
+            positional.append(value)
+    return Arguments(tuple(positional), named, open_ended)
+
+
+def _comparison(run: Run, node: cst.Comparison) -> Value:
+    left = evaluate(run, node.left)
+    result: Value | None = None
+    for target in node.comparisons:
+        right = evaluate(run, target.comparator)
+        outcome = _compare(run, _COMPARISONS[type(target.operator)], left, right)
+        result = outcome if result is None else _both(run, result, outcome)
+        left = right
+    return result if result is not None else Unknown()
+
+
+def _compare(run: Run, operator: str, left: Value, right: Value) -> Value:
+    if operator in ("in", "not in") and isinstance(right, Name) and right.name == "os.environ":
+        from ddpdoctor.lint.environment import is_set
+
+        held = is_set(run, left)
+        return held if operator == "in" else negate(held)
+    return compare(operator, left, right, run.path)
+
+
+_COMPARISONS = {
+    cst.Equal: "==",
+    cst.NotEqual: "!=",
+    cst.Is: "is",
+    cst.IsNot: "is not",
+    cst.In: "in",
+    cst.NotIn: "not in",
+    cst.LessThan: "<",
+    cst.LessThanEqual: "<=",
+    cst.GreaterThan: ">",
+    cst.GreaterThanEqual: ">=",
+}
+
+
+def _both(run: Run, a: Value, b: Value) -> Value:
+    verdict = truth(a, run.path)
+    if isinstance(verdict, bool):
+        return b if verdict else a
+    if verdict.inverted:
+        return Either(verdict.key, verdict.default, Const(False), b)
+    return Either(verdict.key, verdict.default, b, Const(False))
+
+
+def _boolean(run: Run, node: cst.BooleanOperation) -> Value:
+    left = evaluate(run, node.left)
+    if isinstance(node.operator, cst.And):
+        return fork(run, left, lambda: evaluate(run, node.right), lambda: _when_false(left))
+    return fork(run, left, lambda: left, lambda: evaluate(run, node.right))
+
+
+def _when_false(value: Value) -> Value:
+    """A value that is known to be false: which falsity it is matters to nobody."""
+    return value if isinstance(value, Const) else Const(False)
+
+
+def _unary(run: Run, node: cst.UnaryOperation) -> Value:
+    value = evaluate(run, node.expression)
+    if isinstance(node.operator, cst.Not):
+        verdict = truth(value, run.path)
+        return Const(not verdict) if isinstance(verdict, bool) else Not(value)
+    if isinstance(value, Const) and isinstance(value.value, (int, float)):
+        if isinstance(node.operator, cst.Minus):
+            return Const(-value.value, run.place(node))
+        if isinstance(node.operator, cst.Plus):
+            return value
+    return Unknown()
+
+
+def _binary(run: Run, node: cst.BinaryOperation) -> Value:
+    left = evaluate(run, node.left)
+    right = evaluate(run, node.right)
+    return binary(run, type(node.operator), left, right, run.place(node))
+
+
+def binary(
+    run: Run, kind: type[cst.CSTNode], left: Value, right: Value, place: Place
+) -> Value:
+    """The value of `left OP right`, seeing tensors that meet on the way."""
+    from ddpdoctor.lint.tensors import combine
+
+    combined = combine(run, left, right, place)
+    if combined is not None:
+        return combined
+    return operators.binary(kind, left, right, run.path, place)
+
+
+def _conditional(run: Run, node: cst.IfExp) -> Value:
+    test = evaluate(run, node.test)
+    return fork(
+        run, test, lambda: evaluate(run, node.body), lambda: evaluate(run, node.orelse)
+    )
+
+
+def _subscript(run: Run, node: cst.Subscript) -> Value:
+    container = evaluate(run, node.value)
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+        for element in node.slice:
+            if isinstance(element.slice, cst.Index):
+                evaluate(run, element.slice.value)
+        return _sliced(run, container, node)
+    index = evaluate(run, node.slice[0].slice.value)
+    if isinstance(container, Name) and container.name == "os.environ":
+        from ddpdoctor.lint.environment import read
+
+        return read(run, index, None)
+    if isinstance(container, (Function, Name)):
+        return container  # a generic: Foo[int] is Foo as far as calling it goes
+    return operators.subscript(container, index, run.path)
+
+
+def _sliced(run: Run, container: Value, node: cst.Subscript) -> Value:
+    part = node.slice[0].slice
+    container = resolve(container, run.path)
+    if isinstance(container, Sequence) and isinstance(part, cst.Slice):
+        bounds: list[int | None] = []
+        for bound in (part.lower, part.upper, part.step):
+            value = Const(None) if bound is None else evaluate(run, bound)
+            if not isinstance(value, Const) or not isinstance(value.value, (int, type(None))):
+                return Sequence(container.items, container.kind, open=True)
+            bounds.append(value.value)
+        return Sequence(container.items[slice(*bounds)], container.kind, open=container.open)
+    if isinstance(container, Object) and "#device" in container.attributes:
+        return container
+    return Unknown()
+
+
+def _tuple(run: Run, node: cst.Tuple) -> Value:
+    return _items(run, node.elements, "tuple")
+
+
+def _list(run: Run, node: cst.List) -> Value:
+    return _items(run, node.elements, "list")
+
+
+def _set(run: Run, node: cst.Set) -> Value:
+    return _items(run, node.elements, "set")
+
+
+def _items(run: Run, elements: Any, kind: str) -> Sequence:
+    items: list[Value] = []
+    open_ended = False
+    for element in elements:
+        value = evaluate(run, element.value)
+        if isinstance(element, cst.StarredElement):
+            value = resolve(value, run.path)
+            if isinstance(value, Sequence):
+                items.extend(value.items)
+                open_ended = open_ended or value.open
+            else:
+                open_ended = True
+        else:
+            items.append(value)
+    return Sequence(tuple(items), kind, open=open_ended)
+
+
+def _dict(run: Run, node: cst.Dict) -> Value:
+    result = Dict({})
+    for element in node.elements:
+        value = evaluate(run, element.value)
+        if isinstance(element, cst.StarredDictElement):
+            value = resolve(value, run.path)
+            if isinstance(value, Dict):
+                result.entries.update(value.entries)
+                result.open = result.open or value.open
+            else:
+                result.open = True
+            continue
+        key = resolve(evaluate(run, element.key), run.path)
+        if isinstance(key, Const):
+            result.entries[key.value] = value
+        else:
+            result.open = True
+    return result
+
+
+def _lambda(run: Run, node: cst.Lambda) -> Value:
+    from ddpdoctor.lint.statements import evaluate_defaults
+
+    return Function(
+        "<lambda>",
+        node.params,
+        node.body,
+        run.frame.module,
+        run.frame.scope,
+        evaluate_defaults(run, node.params),
+        origin=run.place(node),
+    )
+
+
+def _comprehension(run: Run, node: Any) -> Value:
+    kind = {cst.ListComp: "list", cst.SetComp: "set"}.get(type(node), "generator")
+    return _comprehend(run, node.for_in, lambda: evaluate(run, node.elt), kind)
+
+
+def _comprehend(run: Run, clause: cst.CompFor, element: Callable[[], Value], kind: str) -> Sequence:
+    from ddpdoctor.lint.statements import assign
+
+    iterated = resolve(evaluate(run, clause.iter), run.path)
+    items, complete = items_of(run, iterated)
+    scope = run.frame.scope
+    run.frame.scope = Scope({}, scope)
+    results: list[Value] = []
+    try:
+        for item in items:
+            assign(run, clause.target, item)
+            keep: bool | None = True
+            for condition in clause.ifs:
+                verdict = truth(evaluate(run, condition.test), run.path)
+                if verdict is False:
+                    keep = False
+                    break
+                if not isinstance(verdict, bool):
+                    complete = False
+            if not keep:
+                continue
+            if clause.inner_for_in is not None:
+                inner = _comprehend(run, clause.inner_for_in, element, kind)
+                results.extend(inner.items)
+                complete = complete and not inner.open
+            else:
+                results.append(element())
+    finally:
+        run.frame.scope = scope
+    return Sequence(tuple(results), "list" if kind == "generator" else kind, open=not complete)
+
+
+def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
+    """The items that a loop over a value takes, and whether these are all of them.
+
+    One unknown item stands for those that are not known.
+    """
+    iterated = resolve(iterated, run.path)
+    if isinstance(iterated, Sequence):
+        if len(iterated.items) <= MOST_ITEMS and not iterated.open:
+            return iterated.items, True
+        return (iterated.items[:1] or (Unknown(),)), False
+    if isinstance(iterated, Dict):
+        if len(iterated.entries) <= MOST_ITEMS and not iterated.open:
+            return tuple(Const(key) for key in iterated.entries), True
+        return (Unknown(),), False
+    if isinstance(iterated, Const) and isinstance(iterated.value, (str, bytes)):
+        return (Unknown(),), False
+    return (Unknown(),), False
+
+
+def _dict_comprehension(run: Run, node: cst.DictComp) -> Value:
+    result = Dict({})
+
+    def element() -> Value:
+        key = resolve(evaluate(run, node.key), run.path)
+        value = evaluate(run, node.value)
+        if isinstance(key, Const):
+            result.entries[key.value] = value
+        else:
+            result.open = True
+        return value
+
+    made = _comprehend(run, node.for_in, element, "list")
+    result.open = result.open or made.open
+    return result
+
+
+def _named(run: Run, node: cst.NamedExpr) -> Value:
+    from ddpdoctor.lint.statements import assign
+
+    value = evaluate(run, node.value)
+    assign(run, node.target, value)
+    return value
+
+
+def _await(run: Run, node: cst.Await) -> Value:
+    return evaluate(run, node.expression)
+
+
+def _yield(run: Run, node: cst.Yield) -> Value:
+    value: Value = Const(None)
+    if isinstance(node.value, cst.From):
+        value = resolve(evaluate(run, node.value.item), run.path)
+        if isinstance(value, Sequence) and run.frame.yields is not None:
+            for item in value.items:
+                run.frame.yields(item)
+            return Unknown()
+    elif node.value is not None:
+        value = evaluate(run, node.value)
+    return run.frame.yields(value) if run.frame.yields is not None else Unknown()
+
+
+def as_text(value: Value) -> str | None:
+    """The constant string of a value, if it is one."""
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return value.value
+    return None
+
+
+_EVALUATORS: dict[type[cst.CSTNode], Callable[[Run, Any], Value]] = {
+    cst.Name: _name,
+    cst.Integer: _integer,
+    cst.Float: _float,
+    cst.SimpleString: _string,
+    cst.ConcatenatedString: _concatenated,
+    cst.FormattedString: _formatted,
+    cst.Attribute: _attribute,
+    cst.Call: _call,
+    cst.Comparison: _comparison,
+    cst.BooleanOperation: _boolean,
+    cst.UnaryOperation: _unary,
+    cst.BinaryOperation: _binary,
+    cst.IfExp: _conditional,
+    cst.Subscript: _subscript,
+    cst.Tuple: _tuple,
+    cst.List: _list,
+    cst.Set: _set,
+    cst.Dict: _dict,
+    cst.Lambda: _lambda,
+    cst.ListComp: _comprehension,
+    cst.SetComp: _comprehension,
+    cst.GeneratorExp: _comprehension,
+    cst.DictComp: _dict_comprehension,
+    cst.NamedExpr: _named,
+    cst.Await: _await,
+    cst.Yield: _yield,
+}

@@ -1,0 +1,195 @@
+"""Command-line options and configuration objects: what their values are by default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    MISSING,
+    Arguments,
+    Class,
+    Const,
+    Dict,
+    Either,
+    Index,
+    Object,
+    Name,
+    Place,
+    Role,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+PARSER = "argparse.ArgumentParser"
+NAMESPACE = "argparse.Namespace"
+
+# torch.distributed.launch passes --local_rank (--local-rank since 2.0) to every process, and so
+# do deepspeed and others; torchrun never does.
+_LOCAL_RANK = ("local_rank", "localrank", "local_process_index")
+
+
+def new_parser(run: Run, arguments: Arguments, place: Place) -> Object:
+    """argparse.ArgumentParser(parents=[...])."""
+    options: dict[Any, Value] = {}
+    parents = arguments.named.get("parents")
+    if isinstance(parents, Sequence):
+        for parent in parents.items:
+            held = _options(resolve(parent, run.path))
+            if held is not None:
+                options.update(held.entries)
+    return Object(Name(PARSER), {"#options": Dict(options)}, place)
+
+
+def _options(parser: Value) -> Dict | None:
+    if isinstance(parser, Object):
+        held = parser.attributes.get("#options")
+        if isinstance(held, Dict):
+            return held
+    return None
+
+
+def parser_method(
+    run: Run, parser: Object, name: str, arguments: Arguments, place: Place
+) -> Value | None:
+    """A method of an argparse parser; None where it is of no interest."""
+    options = _options(parser)
+    if options is None:
+        return None
+    if name == "add_argument":
+        _add_argument(run, options, arguments, place)
+        return Unknown()
+    if name in ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers"):
+        return parser
+    if name == "add_parser":
+        return _with_parents(run, parser, options, arguments)
+    if name == "set_defaults":
+        for key, value in arguments.named.items():
+            _set_default(run, options, key, value)
+        return Const(None)
+    if name == "parse_args":
+        return _namespace(run, options, arguments, place)
+    if name == "parse_known_args":
+        return Sequence((_namespace(run, options, arguments, place), Unknown()), "tuple")
+    return None
+
+
+def _with_parents(run: Run, parser: Object, options: Dict, arguments: Arguments) -> Object:
+    parents = arguments.named.get("parents")
+    if isinstance(parents, Sequence):
+        for parent in parents.items:
+            held = _options(resolve(parent, run.path))
+            if held is not None:
+                for key, value in held.entries.items():
+                    run.heap.write(options.entries, key, value)
+    return parser
+
+
+def _set_default(run: Run, options: Dict, key: str, value: Value) -> None:
+    old = options.entries.get(key, MISSING)
+    if old is MISSING:
+        run.heap.write(options.entries, key, value)
+    elif key in options.entries and isinstance(old, Unknown):
+        new = Unknown(old.key, default=value, given=old.given, origin=old.origin)
+        run.heap.write(options.entries, key, new)
+    else:  # several subcommands, each with its own function
+        run.heap.write(options.entries, key, Either(("subcommand", key, id(value)), None, value, old))
+
+
+def _add_argument(run: Run, options: Dict, arguments: Arguments, place: Place) -> None:
+    names = [
+        value.value
+        for value in arguments.positional
+        if isinstance(value, Const) and isinstance(value.value, str)
+    ]
+    if not names:
+        return
+    long = next((name for name in names if name.startswith("--")), names[0])
+    given = arguments.named.get("dest")
+    key = given.value if isinstance(given, Const) else long.lstrip("-").replace("-", "_")
+    run.heap.write(options.entries, key, _option(run, long, str(key), arguments, place))
+
+
+def _option(run: Run, flag: str, key: str, arguments: Arguments, place: Place) -> Value:
+    default = arguments.named.get("default")
+    action = arguments.named.get("action")
+    word = action.value if isinstance(action, Const) else None
+    if default is None and word in ("store_true", "store_false"):
+        default = Const(word == "store_false")
+    if default is None and flag.startswith("-"):
+        default = Const(None)
+    required = arguments.named.get("required")
+    if isinstance(required, Const) and required.value:
+        default = None
+    if default is not None:
+        default = resolve(default, run.path)
+    if isinstance(default, (Index, Either)) or (
+        default is not None and not isinstance(default, Const)
+    ):
+        return default  # computed from the environment: the launcher decides, not the user
+    origin = default.origin if default is not None and default.origin is not None else place
+    option = Unknown(("option", flag, place), default=default, given=flag, origin=origin)
+    if key.lower() in _LOCAL_RANK:
+        return Index(Role.LOCAL_ARGUMENT, place, argument=option)
+    return option
+
+
+def _namespace(run: Run, options: Dict, arguments: Arguments, place: Place) -> Object:
+    attributes = {key: value for key, value in options.entries.items() if value is not MISSING}
+    into = arguments.get(1, "namespace")
+    if isinstance(into, Object):
+        for key, value in attributes.items():
+            run.heap.write(into.attributes, key, value)
+        return into
+    return Object(Name(NAMESPACE), attributes, place)
+
+
+def click_option(run: Run, arguments: Arguments, place: Place) -> Value:
+    """click.option("--gpu", "gpu", default=0) as a decorator."""
+    names = [
+        value.value
+        for value in arguments.positional
+        if isinstance(value, Const) and isinstance(value.value, str)
+    ]
+    if not names:
+        return Unknown()
+    plain = [name for name in names if not name.startswith("-")]
+    long = next((name for name in names if name.startswith("--")), names[0])
+    key = plain[0] if plain else long.lstrip("-").partition("/")[0].replace("-", "_")
+    flag = arguments.named.get("is_flag")
+    filled = arguments
+    if isinstance(flag, Const) and flag.value and "default" not in arguments.named:
+        filled = Arguments(arguments.positional, {**arguments.named, "default": Const(False)})
+    value = _option(run, long, key, filled, place)
+    return Object(None, {"#option": Const(key), "#value": value}, place)
+
+
+def parse_into_dataclasses(run: Run, parser: Value | None, place: Place) -> Value:
+    from ddpdoctor.lint.calls import call
+
+    kept = parser.attributes.get("#kept") if isinstance(parser, Object) else None
+    classes = kept.items if isinstance(kept, Sequence) else (kept,) if kept is not None else ()
+    made: list[Value] = []
+    for cls in classes:
+        cls = resolve(cls, run.path)
+        instance = call(run, cls, Arguments(), place)
+        if isinstance(cls, Class) and isinstance(instance, Object):
+            for name in cls.fields:
+                _as_option(run, instance, name, place)
+        made.append(instance)
+    return Sequence(tuple(made), "tuple")
+
+
+def _as_option(run: Run, instance: Object, name: str, place: Place) -> None:
+    """A field that the command line can set: unknown, with the field's default."""
+    value = resolve(instance.attributes.get(name, Unknown()), run.path)
+    if isinstance(value, Const):
+        flag = f"--{name}"
+        option: Value = Unknown(
+            ("option", flag, place), default=value, given=flag, origin=value.origin
+        )
+        if name in _LOCAL_RANK and isinstance(option, Unknown):
+            option = Index(Role.LOCAL_ARGUMENT, value.origin, argument=option)
+        run.heap.write(instance.attributes, name, option)

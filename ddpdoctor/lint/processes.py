@@ -1,0 +1,177 @@
+"""Processes and threads that a program starts, each run as one rank of the job sees it."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.trace import Process
+from ddpdoctor.lint.values import (
+    Arguments,
+    Const,
+    Dict,
+    Index,
+    Name,
+    Object,
+    Place,
+    Role,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+EXECUTOR = "concurrent.futures.ThreadPoolExecutor"
+
+
+def run_spawn(
+    run: Run,
+    target: Value | None,
+    arguments: Value | None,
+    count: Value | None,
+    place: Place,
+    *,
+    passes_index: bool = True,
+) -> Value:
+    """mp.spawn(target, args, nprocs): target(i, *args) in every new process."""
+    given = _items(run, arguments)
+    if target is None:
+        return Unknown()
+    several = not (isinstance(count, Const) and count.value == 1)
+    run.record("spawn", "spawn", place, arguments=Arguments(given.positional))
+    if passes_index:
+        index: Value = Index(Role.LOCAL, place) if several else Const(0)
+        given = Arguments((index, *given.positional), {}, given.open)
+    _run_process(run, target, given, place, alone=not several)
+    return Unknown()
+
+
+def run_process(
+    run: Run,
+    target: Value | None,
+    arguments: Value | None,
+    keywords: Value | None,
+    place: Place,
+) -> Value:
+    """multiprocessing.Process(target, args): one of several when a loop numbers them."""
+    if target is None:
+        return Object(Name("multiprocessing.Process"), {}, place)
+    given = _items(run, arguments)
+    named = resolve(keywords, run.path) if keywords is not None else None
+    entries = (
+        {k: _numbered(v) for k, v in named.entries.items() if isinstance(k, str)}
+        if isinstance(named, Dict)
+        else {}
+    )
+    numbered = Arguments(tuple(_numbered(value) for value in given.positional), entries, given.open)
+    run.record("spawn", "Process", place, arguments=numbered)
+    _run_process(run, target, numbered, place, alone=False)
+    return Object(Name("multiprocessing.Process"), {}, place)
+
+
+def _numbered(value: Value) -> Value:
+    """The number that a loop over range() gives each process is its local rank.
+
+    Such a number has no place in the source, unlike one that was written down.
+    """
+    if isinstance(value, Const) and type(value.value) is int and value.origin is None:
+        return Index(Role.LOCAL)
+    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[0] == "each":
+        return Index(Role.LOCAL)
+    return value
+
+
+def _run_process(
+    run: Run, target: Value, arguments: Arguments, place: Place, *, alone: bool
+) -> None:
+    from ddpdoctor.lint.calls import call
+
+    parent = run.process
+    process = Process("spawned", parent)
+    before = len(run.trace.events)
+    with run.inside(process):
+        try:
+            call(run, target, arguments, place)
+        except Dead:
+            pass
+    started = run.trace.events[before:]
+    if any(event.kind == "group" and event.process.owner() is process for event in started):
+        if alone:
+            process.launches = True  # a job of one process: nobody shares its GPU
+        parent.launches = True
+
+
+def run_thread(
+    run: Run,
+    target: Value | None,
+    arguments: Value | None,
+    keywords: Value | None,
+    place: Place,
+) -> Value:
+    """threading.Thread(target): a thread starts with no current device of its own."""
+    if target is not None:
+        named = resolve(keywords, run.path) if keywords is not None else None
+        given = _items(run, arguments)
+        entries = named.entries if isinstance(named, Dict) else {}
+        in_thread(run, target, Arguments(given.positional, dict(entries), given.open), place)
+    return Object(Name("threading.Thread"), {}, place)
+
+
+def in_thread(
+    run: Run,
+    target: Value,
+    arguments: Arguments,
+    place: Place,
+    *,
+    initializer: tuple[Value, Arguments] | None = None,
+) -> Value:
+    from ddpdoctor.lint.calls import call
+
+    result: Value = Unknown()
+    with run.inside(Process("thread", run.process)):
+        try:
+            if initializer is not None:
+                call(run, initializer[0], initializer[1], place)
+            result = call(run, target, arguments, place)
+        except Dead:
+            pass
+    return result
+
+
+def run_executor(
+    run: Run, initializer: Value | None, initargs: Value | None, place: Place
+) -> Value:
+    attributes: dict[object, Value] = {}
+    if initializer is not None:
+        attributes["#initializer"] = initializer
+        attributes["#initargs"] = initargs or Sequence((), "tuple")
+    return Object(Name(EXECUTOR), attributes, place)
+
+
+def submit(
+    run: Run, executor: Object, arguments: Arguments, place: Place, *, each: bool
+) -> Value:
+    """executor.submit(f, x), or executor.map(f, xs) with each."""
+    from ddpdoctor.lint.expressions import items_of
+
+    if not arguments.positional:
+        return Unknown()
+    target, rest = arguments.positional[0], arguments.positional[1:]
+    initializer = None
+    if "#initializer" in executor.attributes:
+        given = _items(run, executor.attributes["#initargs"])
+        initializer = (executor.attributes["#initializer"], given)
+    if not each:
+        passed = Arguments(rest, arguments.named, arguments.open)
+        result = in_thread(run, target, passed, place, initializer=initializer)
+        return Object(Name("concurrent.futures.Future"), {"#result": result}, place)
+    columns = tuple(items_of(run, column)[0][0] if column else Unknown() for column in rest)
+    result = in_thread(run, target, Arguments(columns), place, initializer=initializer)
+    return Sequence((result,), open=True)
+
+
+def _items(run: Run, arguments: Value | None) -> Arguments:
+    if arguments is None:
+        return Arguments()
+    arguments = resolve(arguments, run.path)
+    if isinstance(arguments, Sequence):
+        return Arguments(arguments.items, {}, arguments.open)
+    return Arguments(open=True)

@@ -1,0 +1,182 @@
+"""One abstract run of a program: its memory, the process it is in, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ddpdoctor.lint.heap import Heap
+from ddpdoctor.lint.trace import Event, Process, State, Trace
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Dict,
+    Function,
+    Object,
+    Place,
+    Scope,
+    Sequence,
+    Value,
+)
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from ddpdoctor.lint.apis import Apis
+    from ddpdoctor.lint.branches import Path
+    from ddpdoctor.lint.sources import Module, Project
+
+# What a program may cost. Beyond it, calls are no longer entered and their results are unknown;
+# `Run.exhausted` says so. Public programs stay far below (the largest of 119 took 60,000 steps).
+MOST_STEPS = 400_000
+MOST_DEPTH = 60
+MOST_ENTRIES = 40  # of one function
+
+UNBOUND = Const(None)
+
+
+class Frame:
+    """A function call (or module body) that is being run.
+
+    cell: "left" says whether, and how, the path has left the body ("return", "break",
+    "continue"), "return" is the result. It is a heap cell, so that branches join it.
+    """
+
+    __slots__ = ("call", "cell", "function", "module", "owner", "receiver", "scope", "yields")
+
+    def __init__(
+        self,
+        module: Module,
+        scope: Scope,
+        *,
+        function: Function | None = None,
+        call: Place | None = None,
+        owner: Class | None = None,
+        receiver: Value | None = None,
+    ) -> None:
+        self.module = module
+        self.scope = scope
+        self.function = function
+        self.call = call
+        self.owner = owner
+        self.receiver = receiver
+        self.cell: dict[str, Any] = {}
+        self.yields: Callable[[Value], Value] | None = None
+
+
+class Run:
+    def __init__(self, project: Project, apis: Apis, entry: Module) -> None:
+        self.project = project
+        self.apis = apis
+        self.heap = Heap()
+        self.path: Path = {}
+        self.trace = Trace(entry)
+        self.process = Process("script")
+        self.cell: dict[str, Value] = new_process_cell()
+        self.frames: list[Frame] = []
+        self.environment = Dict({}, open=True)
+        self.of_unknown: dict[Any, Value] = {}  # attributes set on values that are not known
+        self.search_path = Sequence((), open=True)
+        self.problems: dict[Module, str] = {}
+        self.steps = 0
+        self.entered: dict[int, int] = {}
+        self.exhausted = False
+        self.modules_of_job: list[Object] = []  # instances of the program's nn.Module classes
+        self.ran_forward: set[int] = set()
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def place(self, node: cst.CSTNode) -> Place:
+        return Place(self.frame.module, node)
+
+    def spend(self) -> bool:
+        """Counts a step; False once the budget is used up."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            self.exhausted = True
+        return not self.exhausted
+
+    def state(self) -> State:
+        cell = self.cell
+        return State(
+            current=cell["current"],
+            started=cell["started"],
+            group=cell["group"],
+            paired=cell["paired"],
+            visible=cell["visible"],
+        )
+
+    def record(
+        self,
+        kind: str,
+        name: str,
+        place: Place,
+        *,
+        device: Value | None = None,
+        arguments: Arguments | None = None,
+        **detail: Any,
+    ) -> Event:
+        event = Event(
+            kind,
+            name,
+            place,
+            self.path,
+            self.process,
+            self.state(),
+            device,
+            arguments or Arguments(),
+            tuple(frame.call for frame in self.frames if frame.call is not None),
+            detail,
+        )
+        self.trace.events.append(event)
+        return event
+
+    def set_process(self, key: str, value: Value) -> None:
+        self.heap.write(self.cell, key, value)
+
+    @contextmanager
+    def inside(self, process: Process) -> Iterator[None]:
+        """Runs the body as another process or thread; what it writes is taken back after it.
+
+        A thread shares memory and CUDA with its process but starts with no current device set; a
+        process starts with nothing.
+        """
+        mark = self.heap.mark()
+        outer, cell, path = self.process, self.cell, self.path
+        self.process = process
+        fresh = new_process_cell()
+        if process.kind == "thread":
+            self.cell = {**cell, "current": UNBOUND}
+        else:
+            self.cell = {**fresh, "visible": cell["visible"]}
+        try:
+            yield
+        finally:
+            self.process, self.cell, self.path = outer, cell, path
+            self.heap.take_back(mark)
+
+    def in_forward(self) -> Frame | None:
+        """The innermost forward of a module that is being run, if any."""
+        for frame in reversed(self.frames):
+            if (
+                frame.function is not None
+                and frame.function.name == "forward"
+                and isinstance(frame.receiver, Object)
+            ):
+                return frame
+        return None
+
+
+def new_process_cell() -> dict[str, Value]:
+    return {
+        "current": UNBOUND,
+        "started": Const(False),
+        "group": Const(None),
+        "paired": Const(None),
+        "visible": Const(None),
+        "default_device": Const(None),
+    }

@@ -1,0 +1,378 @@
+"""The standard library's functions that programs route values and calls through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ddpdoctor.lint import operators
+from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.options import NAMESPACE, PARSER, new_parser, parser_method
+from ddpdoctor.lint.processes import EXECUTOR, run_executor, run_process, run_thread, submit
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Dict,
+    Function,
+    Method,
+    Name,
+    Native,
+    Object,
+    Partial,
+    Place,
+    Sequence,
+    Text,
+    Unknown,
+    Value,
+)
+
+Standard = Callable[[Run, Arguments, Place], Value]
+
+
+def call_standard(run: Run, name: str, arguments: Arguments, place: Place) -> Value | None:
+    """A function of the standard library; None where it is not modelled."""
+    known = _FUNCTIONS.get(name)
+    return None if known is None else known(run, arguments, place)
+
+
+def standard_method(
+    run: Run, receiver: Value, owner: str, name: str, arguments: Arguments, place: Place
+) -> Value | None:
+    """A method of an object that the standard library made; None where it is not modelled."""
+    if not isinstance(receiver, Object):
+        return None
+    if owner == PARSER:
+        return parser_method(run, receiver, name, arguments, place)
+    if owner == EXECUTOR and name in ("submit", "map"):
+        return submit(run, receiver, arguments, place, each=name == "map")
+    if owner == "concurrent.futures.Future" and name == "result":
+        return receiver.attributes.get("#result", Unknown())
+    if owner == "contextlib.ExitStack" and name == "enter_context":
+        return _enter_for_good(run, arguments, place)
+    return None
+
+
+def _enter_for_good(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.effects import start_block
+
+    value = arguments.get(0) or Unknown()
+    start_block(run, resolve(value, run.path), place)
+    return value
+
+
+def _partial(run: Run, arguments: Arguments, place: Place) -> Value:
+    if not arguments.positional:
+        return Unknown()
+    rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+    return Partial(arguments.positional[0], rest, place)
+
+
+def _method_caller(run: Run, arguments: Arguments, place: Place) -> Value:
+    """operator.methodcaller("cuda", 1)(x) is x.cuda(1), and happens where it is called."""
+    name = arguments.get(0)
+    if not isinstance(name, Const):
+        return Unknown()
+    rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+
+    def invoke(given: Arguments, where: Place) -> Value:
+        from ddpdoctor.lint.attributes import get_attribute
+        from ddpdoctor.lint.calls import call
+
+        receiver = resolve(given.get(0) or Unknown(), run.path)
+        return call(run, get_attribute(run, receiver, str(name.value), where), rest, where)
+
+    return Native(invoke)
+
+
+def _attribute_getter(run: Run, arguments: Arguments, place: Place) -> Value:
+    name = arguments.get(0)
+
+    def invoke(given: Arguments, where: Place) -> Value:
+        from ddpdoctor.lint.attributes import get_attribute
+
+        receiver = resolve(given.get(0) or Unknown(), run.path)
+        return get_attribute(run, receiver, str(name.value), where)  # type: ignore[union-attr]
+
+    return Native(invoke) if isinstance(name, Const) else Unknown()
+
+
+def _decorator(run: Run, arguments: Arguments, place: Place) -> Value:
+    """functools.wraps(f), functools.lru_cache(maxsize=1): a decorator that changes nothing."""
+    return Unknown()
+
+
+def _cached(run: Run, arguments: Arguments, place: Place) -> Value:
+    given = arguments.get(0)
+    return given if isinstance(given, (Function, Class, Method)) else Unknown()
+
+
+def _record(run: Run, arguments: Arguments, place: Place) -> Value:
+    given = arguments.get(0)
+    return given if given is not None else Object(Name("dataclasses.dataclass"), {}, place)
+
+
+def _field(run: Run, arguments: Arguments, place: Place) -> Value:
+    factory = arguments.named.get("default_factory", arguments.named.get("factory"))
+    if factory is not None:
+        return Object(None, {"#factory": factory}, place)
+    default = arguments.named.get("default")
+    return Unknown() if default is None else Object(None, {"#default": default}, place)
+
+
+def _replace(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = resolve(arguments.get(0) or Unknown(), run.path)
+    if isinstance(value, Object):
+        return Object(value.cls, {**value.attributes, **arguments.named}, place)
+    return Unknown()
+
+
+def _as_dict(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = resolve(arguments.get(0) or Unknown(), run.path)
+    return Dict(dict(value.attributes)) if isinstance(value, Object) else Dict({}, open=True)
+
+
+def _named_tuple(run: Run, arguments: Arguments, place: Place) -> Value:
+    fields = resolve(arguments.get(1, "field_names") or Unknown(), run.path)
+    cls = Class("namedtuple", (), {}, run.frame.module, place)
+    names: list[str] = []
+    if isinstance(fields, Const) and isinstance(fields.value, str):
+        names = fields.value.replace(",", " ").split()
+    elif isinstance(fields, Sequence):
+        names = [str(item.value) for item in fields.items if isinstance(item, Const)]
+    cls.fields, cls.dataclass = tuple(names), True
+    return cls
+
+
+def _simple_namespace(run: Run, arguments: Arguments, place: Place) -> Value:
+    """Namespace(**options), EasyDict({...}): attributes that can be read and written."""
+    attributes: dict[Any, Value] = {}
+    given = arguments.get(0)
+    if isinstance(given, Dict):
+        attributes.update({key: _nested(value, place) for key, value in given.entries.items()})
+    attributes.update(arguments.named)
+    return Object(Name(NAMESPACE), attributes, place)
+
+
+def _nested(value: Value, place: Place) -> Value:
+    if isinstance(value, Dict):
+        inner: dict[Any, Value] = {k: _nested(v, place) for k, v in value.entries.items()}
+        return Object(Name(NAMESPACE), inner, place)
+    return value
+
+
+def _dict_subclass(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.natives import call_builtin
+
+    return call_builtin(run, "dict", arguments, place)
+
+
+def _default_dict(run: Run, arguments: Arguments, place: Place) -> Value:
+    return Dict(dict(arguments.named), open=True)
+
+
+def _copy(run: Run, arguments: Arguments, place: Place) -> Value:
+    return copied(resolve(arguments.get(0) or Unknown(), run.path), run, 0)
+
+
+def copied(value: Value, run: Run, depth: int) -> Value:
+    """copy.deepcopy: an object of its own, so that moving it does not move the first."""
+    if depth > 6:
+        return value
+    if isinstance(value, Object):
+        attributes = {
+            key: copied(resolve(held, run.path), run, depth + 1)
+            for key, held in value.attributes.items()
+        }
+        return Object(value.cls, attributes, value.origin)
+    if isinstance(value, Dict):
+        return Dict(dict(value.entries), open=value.open)
+    if isinstance(value, Sequence):
+        return Sequence(value.items, value.kind, open=value.open)
+    return value
+
+
+def _exit(run: Run, arguments: Arguments, place: Place) -> Value:
+    raise Dead(exits=True)
+
+
+def _open(run: Run, arguments: Arguments, place: Place) -> Value:
+    path = arguments.get(0, "file")
+    attributes: dict[Any, Value] = {} if path is None else {"#file": path}
+    return Object(Name("io.TextIOWrapper"), attributes, place)
+
+
+def _from_file(parse: Callable[[str], Any]) -> Standard:
+    """json.load(open("x.json")), yaml.safe_load(...) of a file that stands beside the program."""
+
+    def load(run: Run, arguments: Arguments, place: Place) -> Value:
+        stream = resolve(arguments.get(0) or Unknown(), run.path)
+        if not isinstance(stream, Object):
+            return Unknown()
+        path = resolve(stream.attributes.get("#file", Unknown()), run.path)
+        if not isinstance(path, Const) or not isinstance(path.value, str):
+            return Unknown()
+        for folder in run.trace.entry.roots:
+            file = folder / path.value
+            try:
+                if file.stat().st_size < 1 << 20:
+                    return value_of(parse(file.read_text(encoding="utf-8")), place)
+            except (OSError, ValueError, RecursionError):
+                continue
+        return Unknown()
+
+    return load
+
+
+def value_of(data: Any, place: Place, depth: int = 0) -> Value:
+    """The abstract value of plain data."""
+    if depth > 20:
+        return Unknown()
+    if isinstance(data, dict):
+        return Dict({key: value_of(item, place, depth + 1) for key, item in data.items()})
+    if isinstance(data, (list, tuple)):
+        return Sequence(tuple(value_of(item, place, depth + 1) for item in data[:64]))
+    if data is None or isinstance(data, (bool, int, float, str)):
+        return Const(data, place)
+    return Unknown()
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def _join_path(run: Run, arguments: Arguments, place: Place) -> Value:
+    parts = [resolve(value, run.path) for value in arguments.positional]
+    if parts and all(isinstance(p, Const) and isinstance(p.value, str) for p in parts):
+        return Const(str(Path(*(p.value for p in parts if isinstance(p, Const)))))
+    return Unknown()
+
+
+def _dirname(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = resolve(arguments.get(0) or Unknown(), run.path)
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return Const(str(Path(value.value).parent))
+    return Unknown()
+
+
+def _same_path(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = resolve(arguments.get(0) or Unknown(), run.path)
+    return value if isinstance(value, (Const, Text)) else Unknown()
+
+
+def _import_module(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.attributes import import_module
+
+    name = arguments.get(0)
+    if isinstance(name, Const) and isinstance(name.value, str) and name.value[:1] != ".":
+        return import_module(run, name.value)
+    return Unknown()
+
+
+def _add_to_search_path(run: Run, arguments: Arguments, place: Place) -> Value:
+    """sys.path.append("lib"), sys.path.insert(0, ...): a constant folder is searched from here."""
+    value = resolve(arguments.positional[-1], run.path) if arguments.positional else Unknown()
+    if isinstance(value, Const) and isinstance(value.value, str):
+        module = run.frame.module
+        for base in (module.path.parent, *module.roots[:1]):
+            folder = (base / value.value).resolve()
+            if folder.is_dir():
+                run.project.search_also(folder)
+    return Const(None)
+
+
+def _thread(run: Run, arguments: Arguments, place: Place) -> Value:
+    return run_thread(
+        run,
+        arguments.get(1, "target", "function"),
+        arguments.get(3, "args"),
+        arguments.get(4, "kwargs"),
+        place,
+    )
+
+
+def _process(run: Run, arguments: Arguments, place: Place) -> Value:
+    return run_process(
+        run, arguments.get(1, "target"), arguments.get(3, "args"), arguments.get(4, "kwargs"), place
+    )
+
+
+def _executor(run: Run, arguments: Arguments, place: Place) -> Value:
+    return run_executor(
+        run, arguments.get(2, "initializer"), arguments.get(3, "initargs"), place
+    )
+
+
+def _format(run: Run, arguments: Arguments, place: Place) -> Value:
+    return operators.join_text(arguments.positional[:1], place)
+
+
+def _context(run: Run, arguments: Arguments, place: Place) -> Value:
+    return Name("multiprocessing")
+
+
+_FUNCTIONS: dict[str, Standard] = {
+    "functools.partial": _partial,
+    "functools.partialmethod": _partial,
+    "functools.wraps": _decorator,
+    "functools.lru_cache": _cached,
+    "functools.cache": _cached,
+    "operator.methodcaller": _method_caller,
+    "operator.attrgetter": _attribute_getter,
+    "dataclasses.dataclass": _record,
+    "attr.s": _record,
+    "attrs.define": _record,
+    "dataclasses.field": _field,
+    "attr.ib": _field,
+    "attrs.field": _field,
+    "dataclasses.replace": _replace,
+    "dataclasses.asdict": _as_dict,
+    "collections.namedtuple": _named_tuple,
+    "collections.OrderedDict": _dict_subclass,
+    "collections.defaultdict": _default_dict,
+    "types.SimpleNamespace": _simple_namespace,
+    "argparse.Namespace": _simple_namespace,
+    "easydict.EasyDict": _simple_namespace,
+    "omegaconf.OmegaConf.create": _simple_namespace,
+    "munch.Munch": _simple_namespace,
+    "addict.Dict": _simple_namespace,
+    "yacs.config.CfgNode": _simple_namespace,
+    "copy.copy": _copy,
+    "copy.deepcopy": _copy,
+    "sys.exit": _exit,
+    "os._exit": _exit,
+    "os.abort": _exit,
+    "builtins.open": _open,
+    "io.open": _open,
+    "codecs.open": _open,
+    "json.load": _from_file(json.loads),
+    "yaml.safe_load": _from_file(_yaml),
+    "yaml.load": _from_file(_yaml),
+    "yaml.full_load": _from_file(_yaml),
+    "os.path.join": _join_path,
+    "os.path.dirname": _dirname,
+    "os.path.abspath": _same_path,
+    "os.path.realpath": _same_path,
+    "os.path.expanduser": _same_path,
+    "pathlib.Path": _join_path,
+    "importlib.import_module": _import_module,
+    "sys.path.append": _add_to_search_path,
+    "sys.path.insert": _add_to_search_path,
+    "typing.cast": lambda run, arguments, place: arguments.get(1) or Unknown(),
+    "argparse.ArgumentParser": new_parser,
+    "threading.Thread": _thread,
+    "multiprocessing.Process": _process,
+    "multiprocessing.get_context": _context,
+    "concurrent.futures.ThreadPoolExecutor": _executor,
+    "concurrent.futures.thread.ThreadPoolExecutor": _executor,
+    "multiprocessing.pool.ThreadPool": _executor,
+    "builtins.format": _format,
+}

@@ -1,0 +1,233 @@
+"""Tensors and modules: where they live, what moves with them, which of them meet."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.branches import map_value, resolve
+from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    MISSING,
+    Arguments,
+    Const,
+    Device,
+    Dict,
+    Name,
+    Object,
+    Place,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+TENSOR = Name("torch.Tensor")
+CPU = Device("cpu")
+
+
+def default_device(run: Run) -> Value:
+    """Where a tensor is made that names no device."""
+    device = resolve(run.cell["default_device"], run.path)
+    return CPU if isinstance(device, Const) else device
+
+
+def new_tensor(run: Run, device: Value, place: Place, **marks: Value) -> Object:
+    attributes: dict[object, Value] = {"#device": device, "#kind": Const("tensor")}
+    attributes.update({f"#{name}": value for name, value in marks.items()})
+    return Object(TENSOR, attributes, place)
+
+
+def new_module(run: Run, instance: Object) -> None:
+    """Marks an object as an nn.Module whose parameters are on the default device."""
+    instance.attributes["#device"] = default_device(run)
+    instance.attributes["#kind"] = Const("module")
+    run.modules_of_job.append(instance)
+
+
+def kind_of(value: Value) -> str | None:
+    """"tensor" or "module" where it is known to be one."""
+    if isinstance(value, Object):
+        kind = value.attributes.get("#kind")
+        if isinstance(kind, Const):
+            return str(kind.value)
+    return None
+
+
+def device_of(run: Run, value: Value) -> Value:
+    """Where a tensor or module lives, as far as it is known."""
+    value = resolve(value, run.path)
+    if isinstance(value, Object):
+        device = value.attributes.get("#device")
+        if device is not None and device is not MISSING:
+            return resolve(device, run.path)
+    return Unknown()
+
+
+def settled(run: Run, device: Value) -> Value:
+    """The device an un-indexed one means right now."""
+    current = run.cell["current"]
+
+    def settle(value: Value) -> Value:
+        if isinstance(value, Device) and value.kind == "cuda" and value.index is None:
+            return map_value(current, run.path, _on_index)
+        return value
+
+    return map_value(device, run.path, settle)
+
+
+def _on_index(index: Value) -> Value:
+    unbound = isinstance(index, Const) and index.value is None
+    return Device("cuda", Const(0) if unbound else index)
+
+
+def moved(run: Run, receiver: Value, device: Value, place: Place) -> Value:
+    """The result of receiver.to(device): a module moves in place with all below it."""
+    device = settled(run, device)
+    if kind_of(receiver) == "module" and isinstance(receiver, Object):
+        _move_module(run, receiver, device, set())
+        return receiver
+    if isinstance(receiver, Object) and kind_of(receiver) == "tensor":
+        return Object(
+            receiver.cls, {**receiver.attributes, "#device": device}, receiver.origin
+        )
+    if isinstance(receiver, Object):
+        run.heap.write(receiver.attributes, "#device", device)
+        return receiver
+    return Object(None, {"#device": device, "#moved": receiver}, place)
+
+
+def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> None:
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    run.heap.write(module.attributes, "#device", device)
+    for name, value in list(module.attributes.items()):
+        if isinstance(name, str) and name.startswith("#") and name != "#children":
+            continue
+        value = resolve(value, run.path)
+        if kind_of(value) == "module" and isinstance(value, Object):
+            _move_module(run, value, device, seen)
+        elif is_state(value) and isinstance(value, Object):
+            run.heap.write(value.attributes, "#device", device)
+        elif name == "#children" and isinstance(value, Sequence):
+            for child in value.items:
+                child = resolve(child, run.path)
+                if kind_of(child) == "module" and isinstance(child, Object):
+                    _move_module(run, child, device, seen)
+
+
+def is_state(value: Value) -> bool:
+    """Whether a tensor is a parameter or buffer, which moves with its module."""
+    return isinstance(value, Object) and "#state" in value.attributes
+
+
+def library_module(run: Run, name: str, arguments: Arguments, place: Place) -> Object:
+    """An instance of one of torch.nn's own modules; containers hold their children."""
+    module = Object(Name(name), {}, place)
+    new_module(run, module)
+    device = arguments.named.get("device")
+    if device is not None:
+        module.attributes["#device"] = settled(run, as_device(device, run.path))
+    children: list[Value] = []
+    for value in arguments.positional:
+        value = resolve(value, run.path)
+        if isinstance(value, Sequence):
+            children.extend(value.items)
+        elif isinstance(value, Dict):
+            children.extend(value.entries.values())
+            module.attributes.update(value.entries)
+        else:
+            children.append(value)
+    held = tuple(child for child in children if kind_of(resolve(child, run.path)) == "module")
+    if held:
+        module.attributes["#children"] = Sequence(held)
+        module.attributes.update(enumerate(held))
+        if any(device_of(run, child) is not CPU for child in held):
+            module.attributes["#device"] = device_of(run, held[0])
+    return module
+
+
+def object_attribute(run: Run, receiver: Object, name: str) -> Value | None:
+    """Attributes every tensor and module has: .device, .parameters ..."""
+    if name == "device" and "#device" in receiver.attributes:
+        return device_of(run, receiver)
+    if name in ("data", "grad", "T", "weight", "bias") and "#device" in receiver.attributes:
+        return new_tensor(run, device_of(run, receiver), receiver.origin or _nowhere(run))
+    return None
+
+
+def _nowhere(run: Run) -> Place:
+    return Place(run.frame.module, run.frame.module.tree())
+
+
+def member_of(value: Value) -> Value | None:
+    """One of model.parameters(), which lives where the model lives."""
+    if isinstance(value, Object) and "#members" in value.attributes:
+        return value.attributes["#members"]
+    return None
+
+
+def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place: Place) -> None:
+    """Notes a tensor that a module keeps as a plain attribute: it stays when the module moves."""
+    if kind_of(receiver) != "module":
+        return
+    value = resolve(value, run.path)
+    if isinstance(value, Object) and kind_of(value) == "tensor" and not is_state(value):
+        run.record(
+            "keep", name, place, device=device_of(run, value), owner=receiver, value=value
+        )
+
+
+def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
+    """model(x) of a library's module: the inputs have to be where the module is."""
+    if kind_of(receiver) == "module":
+        children = receiver.attributes.get("#children")
+        if isinstance(children, Sequence) and arguments.positional:
+            from ddpdoctor.lint.calls import call
+
+            result: Value = arguments.positional[0]
+            for child in children.items:
+                result = call(run, child, Arguments((result,)), place)
+            return result
+        for value in arguments.positional:
+            meet(run, value, receiver, place)
+        return new_tensor(run, device_of(run, receiver), place)
+    return Unknown()
+
+
+def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
+    """The result of an operation on two tensors, None where neither is known to be one."""
+    left, right = resolve(left, run.path), resolve(right, run.path)
+    if "tensor" not in (kind_of(left), kind_of(right)):
+        return None
+    meet(run, left, right, place)
+    known = left if kind_of(left) == "tensor" else right
+    marks = {}
+    if isinstance(known, Object) and "#scalar" in known.attributes:
+        marks["scalar"] = known.attributes["#scalar"]
+        if kind_of(left) == kind_of(right) == "tensor":
+            marks = {}
+    return new_tensor(run, device_of(run, known), place, **marks)
+
+
+def meet(run: Run, left: Value, right: Value, place: Place) -> None:
+    """Notes two tensors that take part in one operation."""
+    if isinstance(left, Object) and isinstance(right, Object):
+        a, b = device_of(run, left), device_of(run, right)
+        if isinstance(a, Device) and isinstance(b, Device):
+            run.record("meet", "operation", place, device=a, other=b, left=left, right=right)
+
+
+def held_in(value: Value) -> list[Object]:
+    """The tensors and modules in a value and the containers it is made of."""
+    found: list[Object] = []
+    stack = [value]
+    while stack and len(found) < 32:
+        item = stack.pop()
+        if isinstance(item, Object):
+            found.append(item)
+        elif isinstance(item, Sequence):
+            stack.extend(item.items)
+        elif isinstance(item, Dict):
+            stack.extend(item.entries.values())
+    return found
+
+

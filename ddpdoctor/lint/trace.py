@@ -1,0 +1,183 @@
+"""What a program does that matters for placement, as rank k > 0 does it, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ddpdoctor.lint.branches import Path, leaves, resolve
+from ddpdoctor.lint.values import Arguments, Const, Index, Place, Unknown, Value
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.sources import Module
+
+
+@dataclass(eq=False)
+class Process:
+    """A process, or a thread of one, that the program runs in.
+
+    kind: "script", "spawned" or "thread". launches: it starts the ranks and is none itself.
+    """
+
+    kind: str
+    parent: Process | None = None
+    launches: bool = False
+    forked: bool = False
+
+    def owner(self) -> Process:
+        """The process itself, also for a thread in it."""
+        process = self
+        while process.kind == "thread" and process.parent is not None:
+            process = process.parent
+        return process
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a process at an event; each field is a value that may depend on conditions.
+
+    current: the device index the process (or thread) is bound to, None while it is unbound.
+    started: whether CUDA has been initialised. group: the backend of the open process group, None
+    without one. paired: the device index given to init_process_group(device_id=). visible: what
+    the program itself made of CUDA_VISIBLE_DEVICES before CUDA started, None where untouched.
+    """
+
+    current: Value
+    started: Value
+    group: Value
+    paired: Value
+    visible: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One thing that happens at one place of the source, on one path.
+
+    kind: what, in the words of rules/apis. name: the call as a person would say it. device: the
+    device concerned (a Device, unknown, or None where none is given). stack: the calls that led
+    here, innermost last. detail: what else this kind of event has.
+    """
+
+    kind: str
+    name: str
+    place: Place
+    path: Path
+    process: Process
+    state: State
+    device: Value | None
+    arguments: Arguments
+    stack: tuple[Place, ...]
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Trace:
+    """The events of one program, and the questions that rules ask of them."""
+
+    def __init__(self, entry: Module) -> None:
+        self.entry = entry
+        self.events: list[Event] = []
+
+    def of(self, *kinds: str) -> Iterator[Event]:
+        return (event for event in self.events if event.kind in kinds)
+
+    def groups(self, event: Event) -> list[Event]:
+        """The process groups that can be open in the process of an event, on its path.
+
+        Empty where the event does not belong to a rank of a multi-process CUDA job: no group on
+        this path, a CPU backend, or a process that only starts the ranks.
+        """
+        owner = event.process.owner()
+        if owner.launches:
+            return []
+        return [
+            group
+            for group in self.of("group")
+            if group.process.owner() is owner
+            and compatible(group.path, event.path)
+            and not group.detail["on_cpu"]
+        ]
+
+    def is_distributed(self, event: Event, *, surely: bool = True) -> bool:
+        """Whether a rank k > 0 of a multi-process job gets to the event.
+
+        surely: leave out programs that are only distributed under a launcher that is not seen.
+        """
+        return any(group.detail["sure"] or not surely for group in self.groups(event))
+
+    def alternatives(self, event: Event, value: Value | None) -> list[Value]:
+        """What a value can be at an event, given that the job is distributed.
+
+        Conditions that the process group depends on are taken as they must be for it to open,
+        command-line options at their defaults, and all else both ways.
+        """
+        if value is None:
+            return []
+        found: list[Value] = []
+        for path in self._paths(event):
+            for leaf, _ in leaves(_at_defaults(value, path), path):
+                if not any(leaf is other for other in found):
+                    found.append(leaf)
+        return found
+
+    def _paths(self, event: Event) -> list[Path]:
+        groups = self.groups(event)
+        paths: list[Path] = []
+        for group in groups:
+            path = {**group.path, **event.path}
+            if path not in paths:
+                paths.append(path)
+        return paths or [event.path]
+
+    def binding(self, event: Event) -> str:
+        """"bound" to the local rank, "constant", "unbound" or "unknown" at an event.
+
+        Where it depends on something unseen, the better answer counts: a false alarm costs more
+        than a miss.
+        """
+        kinds = {_binding(leaf) for leaf in self.alternatives(event, event.state.current)}
+        for kind in ("bound", "unknown", "constant"):
+            if kind in kinds:
+                return kind
+        return "unbound"
+
+    def is_isolated(self, event: Event) -> bool:
+        """Whether the process sees its own GPU only, so that cuda:0 is right on every rank."""
+        return any(
+            not (isinstance(leaf, Const) and (leaf.value is None or isinstance(leaf.value, str)))
+            for leaf in self.alternatives(event, event.state.visible)
+        )
+
+
+def compatible(a: Path, b: Path) -> bool:
+    """Whether two paths can be one run: no condition is assumed both ways."""
+    if len(a) > len(b):
+        a, b = b, a
+    return all(b.get(key, truth) == truth for key, truth in a.items())
+
+
+def _binding(leaf: Value) -> str:
+    if isinstance(leaf, Const):
+        return "unbound" if leaf.value is None else "constant"
+    if isinstance(leaf, Index):
+        return "bound"
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        return _binding(leaf.default)
+    return "unknown"
+
+
+def _at_defaults(value: Value, path: Path) -> Value:
+    """Takes the sides of either-ors that the default command line takes, outermost first."""
+    from ddpdoctor.lint.values import Either, either
+
+    value = resolve(value, path)
+    if isinstance(value, Either):
+        if value.default is not None:
+            return _at_defaults(value.yes if value.default else value.no, path)
+        return either(
+            value.key,
+            None,
+            _at_defaults(value.yes, {**path, value.key: True}),
+            _at_defaults(value.no, {**path, value.key: False}),
+        )
+    return value
