@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -17,6 +18,30 @@ def cli() -> None:
 
     Exit code 0: nothing found. 1: findings. 2: the job could not be done.
     """
+
+
+@cli.command("lint")
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option("--fix", is_flag=True, help="Apply the safe repairs.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: the unsafe ones too.")
+@click.option("--diff", is_flag=True, help="Show the repairs as a diff and write nothing.")
+@click.option("--select", metavar="CODES", help="Only these rules, such as DDP101,DDP3.")
+@click.option("--ignore", metavar="CODES", help="All rules but these.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "concise", "json", "sarif", "github"]),
+    default="text",
+)
+@click.option("--no-cache", is_flag=True, help="Judge every program anew.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what was not followed to its end.")
+def lint_command(**options: Any) -> None:
+    """Find misplacement in programs, without running them.
+
+    A script means its whole program, every file it reaches; a folder means every program in it.
+    """
+    from ddpdoctor.lint.command import lint_command
+
+    sys.exit(lint_command(**options))
 
 
 @cli.command()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Union
 
 import libcst as cst
 
 from ddpdoctor.findings import Applicability, Edit, Fix, Location
 from ddpdoctor.lint.positions import Range
 from ddpdoctor.lint.sources import Module
-from ddpdoctor.lint.trace import Event
+from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Place
 
 Find = Callable[[Place], Range]
@@ -42,7 +43,7 @@ class AddArgument:
     code: str
 
 
-Change = Replace | InsertBefore | AddArgument
+Change = Union[Replace, InsertBefore, AddArgument]
 
 
 @dataclass(frozen=True)
@@ -214,4 +215,54 @@ def bind_process(event: Event) -> Repair | None:
         (InsertBefore(event.place, f"torch.cuda.set_device({rank})"),),
         safe=not names or names[0] != "rank",
         imports=imports,
+    )
+
+
+def bind_first_group(trace: Trace, event: Event) -> Repair | None:
+    """The line that would cure an un-indexed use: where its process group is opened."""
+    for group in trace.groups(event):
+        if group.process is event.process and not group.detail.get("framework"):
+            return bind_process(group)
+    return None
+
+
+def write_device(trace: Trace, event: Event, written: Place) -> Repair | None:
+    """Write the rank's own device in place of a constant one."""
+    node = written.node
+    if isinstance(node, cst.SimpleString) and node.evaluated_value in _CARDS:
+        if trace.binding(event) == "bound":
+            return Repair(
+                'Use the current device, "cuda"', (Replace(written, f"{node.quote}cuda{node.quote}"),)
+            )
+        code = f'f"cuda:{{{LOCAL_RANK_IN_TEXT}}}"'
+        return Repair("Use the rank's own GPU", (Replace(written, code),), imports=("os",))
+    if isinstance(node, cst.Integer):
+        return write_index(trace, event, written)
+    return None
+
+
+_CARDS = tuple(f"cuda:{number}" for number in range(16))
+LOCAL_RANK_IN_TEXT = LOCAL_RANK.replace('"', "'")
+
+
+def write_index(trace: Trace, event: Event, written: Place) -> Repair | None:
+    """Write the local rank in place of a constant index."""
+    if not isinstance(written.node, cst.Integer):
+        return None
+    return Repair("Use the local rank", (Replace(written, LOCAL_RANK),), imports=("os",))
+
+
+def environment_default(option: Place) -> Repair | None:
+    """Let an add_argument("--local_rank") take its default from the environment."""
+    call = option.node
+    if not isinstance(call, cst.Call):
+        return None
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == "default":
+            change: Change = Replace(Place(option.module, arg.value), LOCAL_RANK)
+            break
+    else:
+        change = AddArgument(option, f"default={LOCAL_RANK}")
+    return Repair(
+        "Take the default from the LOCAL_RANK that torchrun sets", (change,), imports=("os",)
     )

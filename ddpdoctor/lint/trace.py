@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.branches import Path, leaves, resolve
-from ddpdoctor.lint.values import Arguments, Const, Index, Place, Unknown, Value
+from ddpdoctor.lint.values import (
+    Arguments,
+    Const,
+    Device,
+    Either,
+    Index,
+    Place,
+    Unknown,
+    Value,
+    either,
+)
 
 if TYPE_CHECKING:
     from ddpdoctor.lint.sources import Module
@@ -141,12 +151,73 @@ class Trace:
                 return kind
         return "unbound"
 
+    def unindexed(self, event: Event) -> bool:
+        """Whether an event uses "cuda" without an index where that is GPU 0 on every rank."""
+        leaves = self.alternatives(event, event.device)
+        return (
+            bool(leaves)
+            and all(
+                isinstance(leaf, Device) and leaf.kind == "cuda" and leaf.index is None
+                for leaf in leaves
+            )
+            and self.is_distributed(event)
+            and self.binding(event) == "unbound"
+            and not self.is_isolated(event)
+        )
+
+    def needs_current_device(self, event: Event) -> bool:
+        """Whether a call that picks the current device does so in a process without one."""
+        if not self.is_distributed(event) or self.is_isolated(event):
+            return False
+        if any(
+            not (isinstance(leaf, Const) and leaf.value is None)
+            for leaf in self.alternatives(event, event.state.paired)
+        ) and event.kind in ("barrier", "objects", "collective"):
+            return False
+        return self.binding(event) == "unbound"
+
+    def indices(self, event: Event, value: Value | None) -> list[Value]:
+        """The device indices of a value's alternatives; empty unless all of them have one."""
+        found: list[Value] = []
+        for leaf in self.alternatives(event, value):
+            if not isinstance(leaf, Device) or leaf.kind != "cuda" or leaf.index is None:
+                return []
+            found.extend(self.alternatives(event, leaf.index))
+        return found
+
+    def constant_index(self, event: Event, value: Value | None) -> Value | None:
+        """The constant that every alternative of a device has as its index, or None.
+
+        A Const is written in the program; an Unknown is a command-line option with such a default.
+        """
+        indices = self.indices(event, value)
+        if indices and all(is_constant(index) for index in indices):
+            return indices[0]
+        return None
+
+    def before(self, event: Event) -> Iterator[Event]:
+        """What the same process did earlier on a path that leads to the event."""
+        for other in self.events:
+            if other is event:
+                return
+            if other.process.owner() is event.process.owner() and compatible(
+                other.path, event.path
+            ):
+                yield other
+
     def is_isolated(self, event: Event) -> bool:
         """Whether the process sees its own GPU only, so that cuda:0 is right on every rank."""
         return any(
             not (isinstance(leaf, Const) and (leaf.value is None or isinstance(leaf.value, str)))
             for leaf in self.alternatives(event, event.state.visible)
         )
+
+
+def is_constant(index: Value) -> bool:
+    """Whether an index is the same number on every rank."""
+    if isinstance(index, Unknown):
+        return index.default is not None and is_constant(index.default)
+    return isinstance(index, Const) and type(index.value) is int and index.value >= 0
 
 
 def compatible(a: Path, b: Path) -> bool:
@@ -168,8 +239,6 @@ def _binding(leaf: Value) -> str:
 
 def _at_defaults(value: Value, path: Path) -> Value:
     """Takes the sides of either-ors that the default command line takes, outermost first."""
-    from ddpdoctor.lint.values import Either, either
-
     value = resolve(value, path)
     if isinstance(value, Either):
         if value.default is not None:

@@ -29,6 +29,9 @@ class Place:
     module: Module
     node: cst.CSTNode
 
+    def __repr__(self) -> str:
+        return f"Place({self.module!r}, {type(self.node).__name__})"
+
     def __hash__(self) -> int:
         return hash((id(self.module), id(self.node)))
 

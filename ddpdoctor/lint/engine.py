@@ -1,0 +1,60 @@
+"""Lints files and folders: finds the programs, judges each, gathers what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ddpdoctor.findings import DdpdoctorError, Finding
+from ddpdoctor.lint import Linted, apis
+from ddpdoctor.lint.analysis import judge
+from ddpdoctor.lint.programs import candidates
+from ddpdoctor.lint.rule import all_rules
+from ddpdoctor.lint.sources import Project, Unreadable
+
+
+def lint_paths(
+    paths: list[Path], codes: Sequence[str] | None, tables: Iterable[Path]
+) -> Linted:
+    known = apis.load(tables)
+    project = Project(frozenset(known.libraries))
+    found = candidates(paths)
+    chosen = list(all_rules()) if codes is None else list(codes)
+    findings: dict[tuple[object, ...], Finding] = {}
+    skipped = {path: problem for path, problem in found.skipped}
+    files: set[Path] = set()
+    programs = 0
+    for entry in found.entries:
+        module = project.script(entry)
+        try:
+            judged = judge(module, project, known, chosen)
+        except Unreadable as problem:
+            skipped[entry] = str(problem)
+            continue
+        programs += judged.distributed
+        files.update(judged.reached)
+        skipped.update(judged.problems)
+        for finding in judged.findings:
+            findings.setdefault((finding.code, finding.filename, finding.location), finding)
+    if len(paths) == 1 and paths[0].is_file() and paths[0] in skipped:
+        raise DdpdoctorError(f"{paths[0]}: {skipped[paths[0]]}")
+    return Linted(
+        tuple(_shown(finding) for finding in findings.values()),
+        max(found.files, len(files)),
+        programs,
+        tuple(f"{_relative(path)}: {problem}" for path, problem in sorted(skipped.items())),
+    )
+
+
+def _relative(path: Path) -> str:
+    """As a person in the current folder would write it."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _shown(finding: Finding) -> Finding:
+    return finding
+
+

@@ -1,0 +1,39 @@
+"""DDP103: a constant GPU index, the same on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.findings import Severity
+from ddpdoctor.lint.repairs import write_device
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Place, Unknown
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("place", "create", "default", "load", "bind", "context"):
+        constant = trace.constant_index(event, event.device)
+        if constant is None or not trace.is_distributed(event) or trace.is_isolated(event):
+            continue
+        option = constant.given if isinstance(constant, Unknown) else None
+        number = constant.default if isinstance(constant, Unknown) else constant
+        written = constant.origin or event.place
+        related: tuple[tuple[Place, str], ...] = ()
+        if written != event.place:
+            related = ((event.place, "takes effect here"),)
+        what = f"the default of {option}" if option else "a constant"
+        verb = "binds the process" if event.kind == "bind" else "goes"
+        yield Draft(
+            "DDP103",
+            written,
+            f"{what} is used as the GPU index: it is {getattr(number, 'value', 0)} on every rank",
+            Severity.WARNING if option else Severity.ERROR,
+            behaviour=f"on every rank this {verb} to cuda:{getattr(number, 'value', 0)}",
+            symptom="all ranks meet on one GPU: it runs out of memory, NCCL hangs or reports a "
+            'duplicate GPU, or "Expected all tensors to be on the same device"',
+            repair="use the local rank: int(os.environ['LOCAL_RANK']), or \"cuda\" once "
+            "torch.cuda.set_device(local_rank) was called",
+            related=related,
+            fix=None if option else write_device(trace, event, written),
+        )

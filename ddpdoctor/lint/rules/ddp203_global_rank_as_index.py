@@ -1,0 +1,59 @@
+"""DDP203: the global rank is used as a GPU index, which only fits the first machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.findings import Severity
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Device, Index, Role, Sequence, Value
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    seen: set[int] = set()
+    for event in trace.events:
+        if not trace.is_distributed(event) or trace.is_isolated(event):
+            continue
+        if not any(_is_global(trace, event, value) for value in _devices(event)):
+            continue
+        if id(event.place.node) in seen:
+            continue
+        seen.add(id(event.place.node))
+        yield Draft(
+            "DDP203",
+            event.place,
+            "the global rank is used as a GPU index; a machine's GPUs are numbered by local rank",
+            Severity.WARNING,
+            behaviour="on the second machine of 8 GPUs rank 8 asks for cuda:8, which is not there",
+            symptom='"CUDA error: invalid device ordinal" on every machine after the first; '
+            "right only while the job runs on one machine",
+            repair="use int(os.environ['LOCAL_RANK']), or rank % torch.cuda.device_count()",
+        )
+
+
+def _devices(event: Event) -> Iterator[Value]:
+    if event.device is not None and event.kind in (
+        "place", "create", "default", "load", "bind", "context", "group", "shard",
+    ):
+        yield event.device
+    for name in ("device_ids", "output_device"):
+        value = event.detail.get(name)
+        if isinstance(value, Sequence):
+            yield from value.items
+        elif value is not None:
+            yield value
+
+
+def _is_global(trace: Trace, event: Event, value: Value) -> bool:
+    leaves = trace.alternatives(event, value)
+    indices = [
+        index
+        for leaf in leaves
+        for index in (
+            trace.alternatives(event, leaf.index) if isinstance(leaf, Device) else [leaf]
+        )
+    ]
+    return bool(indices) and all(
+        isinstance(index, Index) and index.role is Role.GLOBAL for index in indices
+    )
