@@ -20,7 +20,7 @@ from ddpdoctor.probe.watch import Evidence
 def stack_groups(
     evidence: Evidence, ranks: Mapping[int, Rank], expected: Sequence[int]
 ) -> tuple[StackGroup, ...]:
-    """The ranks that stood in the same place together; the odd group is marked, and comes first."""
+    """The ranks that stood in the same place together; the odd one, if any, is marked and first."""
     together: dict[StackGroup, list[int]] = {}
     for number in expected:
         together.setdefault(_stood(number, evidence, ranks), []).append(number)
@@ -28,7 +28,7 @@ def stack_groups(
         StackGroup(tuple(members), one.waiting, one.frames, one.place, False, one.problem)
         for one, members in together.items()
     ]
-    if len(groups) < 2:
+    if len(set(map(_ordinariness, groups))) < 2:
         return tuple(groups)
     odd, *others = sorted(groups, key=_ordinariness)
     marked = StackGroup(odd.ranks, odd.waiting, odd.frames, odd.place, True, odd.problem)

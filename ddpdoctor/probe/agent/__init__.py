@@ -66,6 +66,8 @@ def announce(recorder: Recorder) -> None:
     except OSError:
         return
     faulthandler.register(STACK_SIGNAL, file=stacks, all_threads=True)
+    if not faulthandler.is_enabled():
+        faulthandler.enable(stacks)  # a crash in C leaves its Python line
     recorder.write(
         "process",
         parent=os.getppid(),
