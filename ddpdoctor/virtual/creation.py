@@ -39,9 +39,17 @@ def install(placer: Placer, patches: Patches) -> None:
         patches.set(torch.Tensor, name, _like(placer, getattr(torch.Tensor, name)))
     for name in _FROM_HOST:
         patches.set(torch, name, _from_host(placer, getattr(torch, name)))
+    patches.set(torch.Tensor, "new", _new(placer, torch.Tensor.new))
     patches.set(torch, "tensor", _tensor(placer, torch.tensor))
     patches.set(torch, "as_tensor", _as_tensor(placer, torch.as_tensor))
     patches.set(torch, "asarray", _as_tensor(placer, torch.asarray))
+    # TorchScript knows torch's functions by identity.
+    find_builtin = torch.jit._builtins._find_builtin
+    patches.set(
+        torch.jit._builtins,
+        "_find_builtin",
+        lambda function: find_builtin(getattr(function, "__wrapped__", function)),
+    )
     patches.set(torch.Tensor, "__new__", _legacy(placer, torch._C.TensorBase.__new__))
 
 
@@ -55,8 +63,7 @@ def _is_factory(function: object) -> bool:
 
 def default_index(placer: Placer) -> int | None:
     """Where tensors go that name no device; None for a default such as meta."""
-    if default_device.CURRENT_DEVICE is not None:
-        # The context is a mode of the thread that entered it.
+    if torch._C._len_torch_function_stack():
         for mode in torch.overrides._get_current_function_mode_stack():
             if isinstance(mode, default_device.DeviceContext):
                 return placer.index_of(mode.device)
@@ -173,6 +180,19 @@ def _as_tensor(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
         return result.to(placer.labels.device(wanted))
 
     return as_tensor
+
+
+def _new(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def new(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        """Tensor.new: the legacy constructor of the tensor's own type and device."""
+        label = label_of(self)
+        index = placer.index_of(as_device(device))
+        if index is None:
+            index = CPU_INDEX if label is None else label.index
+        return _placed(placer, index, real, self, *args, **kwargs)
+
+    return new
 
 
 def _legacy(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,7 +55,8 @@ def _install_module(process: Process, driver: _Driver, patches: Patches) -> None
     )
     patches.set(cuda, "_get_pynvml_handler", _refuse("NVML figures such as utilization"))
     patches.set(torch.cuda.nccl, "version", lambda: NCCL_VERSION)
-    patches.set(torch.cuda.nccl, "is_available", lambda tensors: True)
+    # Single-process NCCL: DataParallel adds without it.
+    patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
 
 
 def _install_streams(process: Process, patches: Patches) -> None:
@@ -283,7 +284,7 @@ class _Driver:
         self._process.memory(index)
 
     def _accelerator_isAllocatorInitialized(self) -> bool:
-        return self._process.initialized_in is not None
+        return self._process.initialized
 
     def _accelerator_emptyCache(self) -> None:
         self._cuda_emptyCache()

@@ -20,6 +20,7 @@ CPU = torch.device("cpu")
 
 _untyped_storage = torch._C.TensorBase.untyped_storage
 _real_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
+real_storage_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
 _no_function_mode = torch._C.DisableTorchFunction
 
 
@@ -86,7 +87,9 @@ class Labels:
     def put_storage(self, storage: torch.UntypedStorage, index: int) -> None:
         label = getattr(storage, "_virtual", None)
         if label is None or label.index != index:
-            size = storage.nbytes() if storage.device.type == "cpu" else 0
+            if real_storage_device(storage).type != "cpu":
+                return  # meta
+            size = storage.nbytes()
             storage._virtual = self._label(index, size)  # type: ignore[attr-defined]
 
     def _label(self, index: int, size: int) -> Label:

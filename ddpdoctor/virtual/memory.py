@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from ddpdoctor.virtual import ledger
 from ddpdoctor.virtual.devices import Device
 
+BAD_FORK = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use the 'spawn' start method"
+)
+
 # The CUDA caching allocator hands out multiples of 512 bytes, and takes memory from the driver in
 # segments of 2 MiB for small and 20 MiB for larger requests (c10/core/AllocatorConfig.h).
 _ROUNDING = 512
@@ -74,6 +79,18 @@ class DeviceMemory:
         self.allocated -= -(-size // _ROUNDING) * _ROUNDING
         self.requested -= size
         self.allocations -= 1
+
+    def check(self, size: int) -> None:
+        """Raises torch.OutOfMemoryError where size more bytes would not fit."""
+        if self.allocated + size > self.reserved:
+            before = self.reserved
+            self._reserve(size, size)
+            self.reserved = before
+
+    def lose(self) -> None:
+        """In a forked child: nothing can be allocated, and nothing is told to the ledger."""
+        self.take = _refuse_after_fork  # type: ignore[method-assign]
+        self._folder = None
 
     def empty_cache(self) -> None:
         """Gives what is reserved and not allocated back to the device."""
@@ -161,6 +178,10 @@ class DeviceMemory:
                     opened_by,
                 ),
             )
+
+
+def _refuse_after_fork(size: int) -> None:
+    raise RuntimeError(BAD_FORK)
 
 
 def _gib(size: int) -> str:

@@ -6,20 +6,27 @@ loop over the arguments, the call and one over the results.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ddpdoctor.virtual import placement
+from ddpdoctor.virtual import placement, refusals
 from ddpdoctor.virtual.labels import CPU, CPU_INDEX, CPU_LABEL, Label, Labels, label_of, storage_of
 
 _Tensor = torch.Tensor
 _untyped_storage = torch._C.TensorBase.untyped_storage
 _no_function_mode = torch._C.DisableTorchFunction
+
+# Stands for "the arguments have no label in common".
+_UNSETTLED = Label(-2, CPU, None, 0)
+
+_HOST_MEMORY_ENDED = re.compile(r"DefaultCPUAllocator.* tried to allocate (\d+) bytes")
 
 Handler = Callable[["Placer", "Plan", Sequence[Any], dict[str, Any]], Any]
 
@@ -151,7 +158,7 @@ class Placer:
                 label = getattr(storage, "_virtual", None)
                 if label is None:
                     self.labels.put(tensor, index)
-                elif label.index != CPU_INDEX and storage.device == CPU:
+                elif label.index != CPU_INDEX:
                     label.resize(storage.nbytes())
 
     generators: Callable[[int], Any]
@@ -180,45 +187,53 @@ class PlacementMode(TorchDispatchMode):
                 plan: Plan = func._ddpdoctor_plan
             except AttributeError:
                 plan = func._ddpdoctor_plan = Plan(func)
-            if plan.simple:
-                label = None
-                mixed = False
-                try:
-                    for argument in args:
-                        if isinstance(argument, _Tensor):
-                            found = getattr(_untyped_storage(argument), "_virtual", None)
-                            if found is not None and found is not label:
-                                if label is None:
-                                    label = found
-                                elif found.index != label.index:
-                                    mixed = True
-                                    break
-                except (RuntimeError, NotImplementedError):  # no storage: sparse
-                    mixed = True
-                if not mixed and not kwargs:
+            if plan.simple and not kwargs:
+                label = self._shared_label(args)
+                if label is not _UNSETTLED:
                     result = plan.run(*args)
                     if label is not None and plan.fresh:
-                        if isinstance(result, _Tensor):
-                            try:
-                                storage = _untyped_storage(result)
-                            except (RuntimeError, NotImplementedError):
-                                self._placer.mark(result, label.index)
-                                return result
-                            if getattr(storage, "_virtual", None) is None:
-                                storage._virtual = (  # type: ignore[attr-defined]
-                                    CPU_LABEL
-                                    if label.memory is None
-                                    else Label(
-                                        label.index, label.device, label.memory, storage.nbytes()
-                                    )
-                                )
-                        else:
-                            self._placer.mark(result, label.index)
+                        self._mark(result, label)
                     return result
-            handler = plan.handler
-            if handler is None:
-                return self._placer.general(plan, args, kwargs or {})
-            return handler(self._placer, plan, args, kwargs or {})
+            try:
+                if plan.handler is None:
+                    return self._placer.general(plan, args, kwargs or {})
+                return plan.handler(self._placer, plan, args, kwargs or {})
+            except NotImplementedError as error:
+                raise refusals.kernel_missing(func.name(), error) from error
+
+    def _shared_label(self, args: Sequence[Any]) -> Label | None:
+        """The label that every tensor has; _UNSETTLED where they differ or have no storage."""
+        label = None
+        try:
+            for argument in args:
+                if isinstance(argument, _Tensor):
+                    found = getattr(_untyped_storage(argument), "_virtual", None)
+                    if found is not None and found is not label:
+                        if label is None:
+                            label = found
+                        elif found.index != label.index:
+                            return _UNSETTLED
+        except (RuntimeError, NotImplementedError):
+            return _UNSETTLED
+        return label
+
+    def _mark(self, result: Any, label: Label) -> None:
+        """As Placer.mark, without its detours."""
+        if not isinstance(result, _Tensor):
+            self._placer.mark(result, label.index)
+            return
+        try:
+            storage = _untyped_storage(result)
+        except (RuntimeError, NotImplementedError):
+            self._placer.mark(result, label.index)
+            return
+        if getattr(storage, "_virtual", None) is None:
+            memory = label.memory
+            storage._virtual = (  # type: ignore[attr-defined]
+                CPU_LABEL
+                if memory is None
+                else Label(label.index, label.device, memory, storage.nbytes())
+            )
 
 
 def _is_plain(kind: type) -> bool:
@@ -262,18 +277,7 @@ def create(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, An
     if index == CPU_INDEX or device is None:
         # C++ says "cpu" for its own scratch tensors too; only the user's own call names a target.
         index = placer.target
-    if index is None or index == CPU_INDEX:
-        result = plan.run(*args, **kwargs)
-    else:
-        placer.process.memory(index)
-        if plan.seeded and kwargs.get("generator") is None:
-            with placer.generators(index):
-                result = plan.run(*args, **kwargs)
-        else:
-            result = plan.run(*args, **kwargs)
-    if index is not None:
-        placer.mark(result, index)
-    return result
+    return _make(placer, plan, index, args, kwargs)
 
 
 def create_like(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -286,11 +290,27 @@ def create_like(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[st
         index = placer.target
         if index is None and label is not None:
             index = label.index
-    if plan.seeded and index is not None and index != CPU_INDEX and kwargs.get("generator") is None:
-        with placer.generators(index):
-            result = plan.run(*args, **kwargs)
-    else:
+    return _make(placer, plan, index, args, kwargs)
+
+
+def _make(
+    placer: Placer, plan: Plan, index: int | None, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Runs a factory and labels what it makes; None: nobody has said where."""
+    if index is None or index == CPU_INDEX:
         result = plan.run(*args, **kwargs)
+    else:
+        memory = placer.process.memory(index)
+        drawing = plan.seeded and kwargs.get("generator") is None
+        try:
+            with placer.generators(index) if drawing else nullcontext():
+                result = plan.run(*args, **kwargs)
+        except RuntimeError as error:
+            # The host's memory may end before the device's would.
+            asked = _HOST_MEMORY_ENDED.search(str(error))
+            if asked:
+                memory.check(int(asked[1]))
+            raise
     if index is not None and plan.fresh:
         placer.mark(result, index)
     return result
@@ -358,6 +378,8 @@ def index(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any
     result = plan.run(*args, **kwargs)
     if common is not None:
         placer.adopt(plan, args, kwargs, common.index)
+        for position in placement.CPU_RESULTS.get(plan.name, ()):
+            placer.mark(result[position], CPU_INDEX)
         if plan.fresh:
             placer.mark(result, common.index)
     return result

@@ -34,8 +34,10 @@ CPU_ARGUMENTS: dict[str, frozenset[int]] = {
     "_ctc_loss_backward": frozenset({2, 3, 4}),
     "_cudnn_ctc_loss": frozenset({1, 2, 3}),
     "tensor_split": frozenset({1}),
-    "_embedding_bag_per_sample_weights_backward": frozenset(),
 }
+
+# Results that are on the CPU all the same.
+CPU_RESULTS: dict[str, frozenset[int]] = {"_pack_padded_sequence": frozenset({1})}
 
 # Each list is one argument of a fused step; its tensors meet index by index, and the step counts
 # may be on the CPU (aten/src/ATen/native/ForeachUtils.h, can_use_fast_route).

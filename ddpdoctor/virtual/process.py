@@ -12,7 +12,7 @@ from types import FrameType
 
 from ddpdoctor.virtual import ledger, observers
 from ddpdoctor.virtual.devices import Device, Machine, visible_devices
-from ddpdoctor.virtual.memory import DeviceMemory
+from ddpdoctor.virtual.memory import BAD_FORK, DeviceMemory
 
 INVALID_DEVICE = (
     "CUDA error: invalid device ordinal\n"
@@ -20,10 +20,6 @@ INVALID_DEVICE = (
     "below might be incorrect.\n"
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
-)
-BAD_FORK = (
-    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use "
-    "the 'spawn' start method"
 )
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -40,22 +36,24 @@ class Process:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.memories: list[DeviceMemory | None] = []
-        self.initialized_in: int | None = None  # the pid that called cuInit
+        self.initialized = False
         self._devices: tuple[Device, ...] = ()
         self._local = threading.local()
         self._lock = threading.RLock()
+        self._forked = False
+        os.register_at_fork(after_in_child=self._after_fork)
         if machine.ledger is not None and not os.path.exists(machine.ledger):
             ledger.create(machine.ledger, machine.devices())
 
     def devices(self) -> tuple[Device, ...]:
         """The devices this process sees. CUDA reads the mask once, at cuInit; until then it may change."""
-        if self.initialized_in is None:
+        if not self.initialized:
             return visible_devices(self.machine)
         return self._devices
 
     def initialize(self) -> None:
         """cuInit: fixes the visible devices. Raises RuntimeError without any, or in a forked child."""
-        if self.initialized_in is not None:
+        if self.initialized:
             self.check_fork()
             return
         devices = visible_devices(self.machine)
@@ -64,14 +62,22 @@ class Process:
             raise RuntimeError("No CUDA GPUs are available")
         self._devices = devices
         self.memories = [None] * len(devices)
-        self.initialized_in = os.getpid()
+        self.initialized = True
 
     def check_fork(self) -> None:
         if self.in_bad_fork():
             raise RuntimeError(BAD_FORK)
 
     def in_bad_fork(self) -> bool:
-        return self.initialized_in is not None and self.initialized_in != os.getpid()
+        return self._forked
+
+    def _after_fork(self) -> None:
+        """A CUDA context does not survive a fork: what the parent opened is unusable here."""
+        if self.initialized:
+            self._forked = True
+            for memory in self.memories:
+                if memory is not None:
+                    memory.lose()
 
     @property
     def current(self) -> int:
@@ -95,7 +101,7 @@ class Process:
         """The device's memory, its context opened where this is the first use."""
         if index < len(self.memories):
             opened = self.memories[index]
-            if opened is not None and self.initialized_in == os.getpid():
+            if opened is not None and not self._forked:
                 return opened
         self.initialize()
         self.check_index(index)

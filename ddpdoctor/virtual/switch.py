@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from ddpdoctor.virtual import (
+    autocast,
+    batch_norm,
     creation,
     cuda_api,
+    data_parallel,
+    device_type,
     distributed,
+    legacy_types,
     moving,
     random_state,
+    refusals,
+    storages,
     threads,
 )
 from ddpdoctor.virtual.devices import Machine
@@ -33,6 +40,11 @@ def switch_on(machine: Machine) -> None:
     placer.generators = random_state.install(process, patches).lent
     creation.install(placer, patches)
     moving.install(placer, patches)
+    legacy_types.install(placer, patches)
+    storages.install(placer, patches)
+    autocast.install(patches)
+    for part in (device_type, data_parallel, batch_norm, refusals):
+        part.install(patches)
     distributed.install(placer, patches)
     threads.install(placer, patches)
     mode = PlacementMode(placer)

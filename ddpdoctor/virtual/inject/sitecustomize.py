@@ -1,7 +1,7 @@
-"""Runs at the start of every Python process that has this folder on PYTHONPATH (see environment.py).
+"""Runs at the start of every Python process that has this folder on PYTHONPATH.
 
 It makes ddpdoctor importable, whatever interpreter this is, and calls it back right after
-`import torch`; then it runs the sitecustomize that it shadows.
+`import torch` (see environment.py and started.py); then it runs the sitecustomize that it shadows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,30 +31,10 @@ class _DdpdoctorFinder(importlib.abc.MetaPathFinder):
         )
 
 
-class _TorchFinder(importlib.abc.MetaPathFinder):
-    """Lets the other finders find torch, and calls back when its module body has run."""
+def _torch_imported(_: ModuleType) -> None:
+    from ddpdoctor.virtual.started import after_torch
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            loader = spec.loader
-            loader.exec_module = _then(loader.exec_module)  # type: ignore[method-assign]
-        return spec
-
-
-def _then(execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
-    def exec_module(module: ModuleType) -> None:
-        execute(module)
-        from ddpdoctor.virtual.started import after_torch
-
-        after_torch()
-
-    return exec_module
+    after_torch()
 
 
 def _run_shadowed() -> None:
@@ -68,6 +48,8 @@ def _run_shadowed() -> None:
     spec.loader.exec_module(module)
 
 
-sys.meta_path.insert(0, _TorchFinder())
 sys.meta_path.append(_DdpdoctorFinder())
+from ddpdoctor.virtual.imports import AfterImport  # noqa: E402
+
+sys.meta_path.insert(0, AfterImport("torch", _torch_imported))
 _run_shadowed()
