@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
@@ -21,18 +22,19 @@ def stack_groups(
     evidence: Evidence, ranks: Mapping[int, Rank], expected: Sequence[int]
 ) -> tuple[StackGroup, ...]:
     """The ranks that stood in the same place together; the odd one, if any, is marked and first."""
-    together: dict[StackGroup, list[int]] = {}
+    together: dict[object, list[StackGroup]] = {}
     for number in expected:
-        together.setdefault(_stood(number, evidence, ranks), []).append(number)
+        one = _stood(number, evidence, ranks)
+        # Not by all frames: inside of PyTorch ranks of one collective may be a line apart.
+        together.setdefault((one.waiting, one.place or one.frames, one.problem), []).append(one)
     groups = [
-        StackGroup(tuple(members), one.waiting, one.frames, one.place, False, one.problem)
-        for one, members in together.items()
+        replace(group[0], ranks=tuple(rank for one in group for rank in one.ranks))
+        for group in together.values()
     ]
     if len(set(map(_ordinariness, groups))) < 2:
         return tuple(groups)
     odd, *others = sorted(groups, key=_ordinariness)
-    marked = StackGroup(odd.ranks, odd.waiting, odd.frames, odd.place, True, odd.problem)
-    return (marked, *others)
+    return (replace(odd, odd=True), *others)
 
 
 def hang_finding(
@@ -107,15 +109,15 @@ def left_alone(
 
 
 def _stood(number: int, evidence: Evidence, ranks: Mapping[int, Rank]) -> StackGroup:
-    """Where one rank stood, with ranks left empty so that equals compare equal."""
+    """Where one rank stood: a group of its own."""
     rank = ranks.get(number)
     if rank is None:
-        return _without_stack("it never imported torch, or never started")
+        return _without_stack(number, "it never imported torch, or never started")
     if rank.pid not in evidence.alive:
         death = evidence.deaths.get(rank.pid)
         status = death.status if death else None
         return _without_stack(
-            "it had ended already" if status is None else f"it had ended already ({status})"
+            number, "it had ended already" if status is None else f"it had ended already ({status})"
         )
     frames = evidence.stacks.get(rank.pid, ())
     one = evidence.progress.get(rank.pid)
@@ -126,7 +128,7 @@ def _stood(number: int, evidence: Evidence, ranks: Mapping[int, Rank]) -> StackG
     spelled = tuple(
         f"{file}:{row} in {function}" for file, row, function in frames if not is_own_file(file)
     )
-    return StackGroup((), waiting, spelled, _user_place(frames), False, problem)
+    return StackGroup((number,), waiting, spelled, _user_place(frames), False, problem)
 
 
 def _members(evidence: Evidence, group: str) -> tuple[int, ...]:
@@ -137,8 +139,8 @@ def _members(evidence: Evidence, group: str) -> tuple[int, ...]:
     return ()
 
 
-def _without_stack(problem: str) -> StackGroup:
-    return StackGroup((), None, (), None, False, problem)
+def _without_stack(number: int, problem: str) -> StackGroup:
+    return StackGroup((number,), None, (), None, False, problem)
 
 
 def _user_place(frames: Sequence[Frame]) -> Place | None:
