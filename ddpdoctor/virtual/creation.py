@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _device as default_device
 
-from ddpdoctor.virtual.labels import CPU, CPU_INDEX, label_of
+from ddpdoctor.virtual.labels import CPU, CPU_INDEX, faking, label_of
 from ddpdoctor.virtual.mode import Placer
 from ddpdoctor.virtual.patches import Patches
 
@@ -43,6 +43,8 @@ def install(placer: Placer, patches: Patches) -> None:
     patches.set(torch, "tensor", _tensor(placer, torch.tensor))
     patches.set(torch, "as_tensor", _as_tensor(placer, torch.as_tensor))
     patches.set(torch, "asarray", _as_tensor(placer, torch.asarray))
+    wrapper = torch.Tensor._make_wrapper_subclass
+    patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapper(placer, wrapper)))
     # TorchScript knows torch's functions by identity.
     find_builtin = torch.jit._builtins._find_builtin
     patches.set(
@@ -85,8 +87,8 @@ def _factory(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def factory(*args: Any, device: Any = None, **kwargs: Any) -> Any:
         out = kwargs.get("out")
-        if out is not None and device is None:
-            return real(*args, **kwargs)
+        if (out is not None and device is None) or faking():
+            return real(*args, **kwargs, **({} if device is None else {"device": device}))
         device = as_device(device)
         index = default_index(placer) if device is None else placer.index_of(device)
         if index is None:
@@ -104,7 +106,7 @@ def _like(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
     def like(*args: Any, device: Any = None, **kwargs: Any) -> Any:
         device = as_device(device)
         index = placer.index_of(device)
-        if index is None:
+        if index is None or faking():
             if device is not None:
                 kwargs["device"] = device
             return real(*args, **kwargs)
@@ -193,6 +195,20 @@ def _new(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
         return _placed(placer, index, real, self, *args, **kwargs)
 
     return new
+
+
+def _wrapper(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def make_wrapper_subclass(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        """A subclass that holds its data in other tensors (DTensor ...): only its device is its own."""
+        device = as_device(device)
+        if device is None or device.type != "cuda":
+            return real(*args, **kwargs, **({} if device is None else {"device": device}))
+        result = real(*args, device=CPU, **kwargs)
+        placer.labels.put_empty(result, placer.index_of(device))
+        return result
+
+    return make_wrapper_subclass
 
 
 def _legacy(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:

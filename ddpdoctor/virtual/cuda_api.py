@@ -74,6 +74,7 @@ def _install_streams(process: Process, patches: Patches) -> None:
         patches.set(torch.cuda.streams, name, getattr(module, name))
     patches.set(torch, "Stream", stream_base)
     patches.set(torch, "Event", event_base)
+    patches.set(torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False)
     graphs = _refuse("CUDA graphs")
     for owner in (torch.cuda, torch.cuda.graphs):
         patches.set(owner, "CUDAGraph", type("CUDAGraph", (), {"__new__": graphs}))

@@ -105,6 +105,11 @@ def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[st
             communicator.connect(indices[0])
         else:
             communicator.connect_pair(indices[0], peer)
+    if plan.name in ("_allgather_base_", "_reduce_scatter_base_"):
+        # NCCL counts elements; gloo would split along the first dimension.
+        flat = [tensor.view(-1) if tensor.is_contiguous() else tensor for tensor in args[:2]]
+        _, work = plan.run(*flat, *args[2:], **kwargs)
+        return args[0], work
     return plan.run(*args, **kwargs)
 
 

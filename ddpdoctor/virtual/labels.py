@@ -78,11 +78,15 @@ class Labels:
         storage = storage_of(tensor)
         if storage is None:
             # Sparse tensors and wrapper subclasses have no storage; the tensor itself carries it.
-            tensor._virtual = self._label(index, 0)  # type: ignore[attr-defined]
+            self.put_empty(tensor, index)
             for part in parts(tensor):
                 self.put(part, index)
             return
         self.put_storage(storage, index)
+
+    def put_empty(self, tensor: torch.Tensor, index: int) -> None:
+        """Says where a tensor is whose data, if any, are other tensors'."""
+        tensor._virtual = self._label(index, 0)  # type: ignore[attr-defined]
 
     def put_storage(self, storage: torch.UntypedStorage, index: int) -> None:
         label = getattr(storage, "_virtual", None)
@@ -96,6 +100,11 @@ class Labels:
         if index == CPU_INDEX:
             return CPU_LABEL
         return Label(index, self.device(index), self.process.memory(index), size)
+
+
+def faking() -> bool:
+    """Whether tensors are being faked (shape propagation, deferred construction): fakes know devices."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:

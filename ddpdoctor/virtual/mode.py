@@ -14,10 +14,20 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ddpdoctor.virtual import placement, refusals
-from ddpdoctor.virtual.labels import CPU, CPU_INDEX, CPU_LABEL, Label, Labels, label_of, storage_of
+from ddpdoctor.virtual.labels import (
+    CPU,
+    CPU_INDEX,
+    CPU_LABEL,
+    Label,
+    Labels,
+    faking,
+    label_of,
+    storage_of,
+)
 
 _Tensor = torch.Tensor
 _untyped_storage = torch._C.TensorBase.untyped_storage
@@ -180,6 +190,8 @@ class PlacementMode(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         if types and not all(map(_is_plain, types)):
+            if any(issubclass(kind, FakeTensor) for kind in types):
+                return func(*args, **(kwargs or {}))
             # A subclass that dispatches itself (DTensor ...) goes first; its parts come here.
             return NotImplemented
         with _no_function_mode():
@@ -272,6 +284,8 @@ def common_label(name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> Labe
 
 def create(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A factory without tensor arguments."""
+    if faking():
+        return plan.run(*args, **kwargs)
     device, args, kwargs = _take_device(plan, args, kwargs)
     index = placer.index_of(device)
     if index == CPU_INDEX or device is None:

@@ -17,8 +17,8 @@ def install(placer: Placer, patches: Patches) -> None:
     tensor = torch.Tensor
     mover = _Mover(placer)
     patches.set(tensor, "device", property(device_of))
-    patches.set(tensor, "is_cuda", property(lambda self: device_of(self).type == "cuda"))
-    patches.set(tensor, "is_cpu", property(lambda self: device_of(self).type == "cpu"))
+    patches.set(tensor, "is_cuda", property(lambda self: self.device.type == "cuda"))
+    patches.set(tensor, "is_cpu", property(lambda self: self.device.type == "cpu"))
     patches.set(tensor, "get_device", _get_device)
     patches.set(torch, "get_device", _get_device)
     for name in (
@@ -34,11 +34,12 @@ def install(placer: Placer, patches: Patches) -> None:
     ):
         real = getattr(tensor, name)
         patches.set(tensor, name, functools.wraps(real)(getattr(mover, name)(real)))
+    patches.set(tensor, "record_stream", lambda self, stream: None)
     patches.set(torch._C._nn, "_parse_to", _parse_to(torch._C._nn._parse_to))
 
 
 def _get_device(tensor: torch.Tensor) -> int:
-    device = device_of(tensor)
+    device = tensor.device
     return -1 if device.type == "cpu" else device.index or 0
 
 

@@ -36,9 +36,7 @@ def _compile(model: Any = None, **_: Any) -> Any:
     return model
 
 
-def _after_import(
-    patches: Patches, module: str, action: Callable[[Patches, Any], None]
-) -> None:
+def _after_import(patches: Patches, module: str, action: Callable[[Patches, Any], None]) -> None:
     """Acts on a module now if it is imported, else right after it is."""
     if module in sys.modules:
         action(patches, sys.modules[module])

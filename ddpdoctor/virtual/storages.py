@@ -42,7 +42,9 @@ def _new(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
         device = as_device(device)
         index = placer.index_of(device)
         if device is None or index is None:
-            result = real(*args, **kwargs) if device is None else real(*args, device=device, **kwargs)
+            result = (
+                real(*args, **kwargs) if device is None else real(*args, device=device, **kwargs)
+            )
             if device is None:
                 placer.labels.put_storage(result, CPU_INDEX)
             return result

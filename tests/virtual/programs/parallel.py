@@ -190,9 +190,7 @@ def collectives():
     dist.reduce(y, 0)
     keep(y if RANK == 0 else x)
     y = x.clone()
-    works = (
-        [dist.isend(x, 1)] if RANK == 0 else [dist.irecv(y, 0)]
-    )
+    works = [dist.isend(x, 1)] if RANK == 0 else [dist.irecv(y, 0)]
     for work in works:
         work.wait()
     keep(y)
