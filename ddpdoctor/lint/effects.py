@@ -25,6 +25,7 @@ from ddpdoctor.lint.tensors import (
     moved,
     new_tensor,
     settled,
+    spread_over,
 )
 from ddpdoctor.lint.values import (
     Arguments,
@@ -79,6 +80,8 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
         return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
     if name.startswith("torch.nn.") and last[:1].isupper():
         return library_module(run, name, arguments, place)
+    if name.startswith("torch.optim.") and last[:1].isupper():
+        return _optimizer(run, name, arguments, place)
     _meet_arguments(run, name, arguments, place)
     _escape(run, name, arguments, place)
     if last[:1].isupper():
@@ -88,6 +91,15 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     ):
         return new_tensor(run, device_of(run, arguments.positional[0]), place)
     return Unknown()
+
+
+def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Object:
+    """An optimizer, which keeps its state where the parameters of its module are."""
+    optimizer = Object(Name(name), {}, place)
+    parameters = resolve(arguments.get(0, "params") or Unknown(), run.path)
+    if isinstance(parameters, Object) and "#of" in parameters.attributes:
+        optimizer.attributes["#steps"] = parameters.attributes["#of"]
+    return optimizer
 
 
 def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> None:
@@ -151,7 +163,7 @@ def _tensor_method(
             return receiver
         if name in _MEMBERS:
             member = new_tensor(run, device_of(run, receiver), place)
-            return Object(Name("torch." + name), {"#members": member}, place)
+            return Object(Name("torch." + name), {"#members": member, "#of": receiver}, place)
         return Unknown()
     for value in arguments.positional:
         combine(run, receiver, value, place)
@@ -161,7 +173,10 @@ def _tensor_method(
 
 
 def _escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
-    """A call that cannot be followed. It may bind the process if its name says that it sets up."""
+    """A call that cannot be followed.
+
+    It may bind the process if its name says that it sets up, and it may move modules.
+    """
     if name.startswith(tuple(f"{library}." for library in run.apis.libraries)):
         return
     lowered = name.lower()
@@ -169,6 +184,10 @@ def _escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
         current = resolve(run.cell["current"], run.path)
         if isinstance(current, Const) and current.value is None:
             run.set_process("current", Unknown())
+    for value in (*arguments.positional, *arguments.named.values()):
+        value = resolve(value, run.path)
+        if kind_of(value) == "module" and isinstance(value, Object):
+            run.heap.write(value.attributes, "#device", Unknown())
     function = arguments.get(0)
     if isinstance(function, (Function, Partial)) and len(run.frames) == 1:
         from ddpdoctor.lint.calls import call
@@ -445,9 +464,14 @@ def _load_state(call: Call) -> Value:
         load = state.attributes["#load"]
         if isinstance(load, Const):
             load.value.detail["used"].append(call.place)
+    steps = call.receiver.attributes.get("#steps") if isinstance(call.receiver, Object) else None
     run.record(
-        "load_state", call.name, call.place, receiver=call.receiver, state=state,
-        device=None if call.receiver is None else device_of(run, call.receiver),
+        "load_state",
+        call.name,
+        call.place,
+        receiver=call.receiver,
+        state=state,
+        module_at=None if steps is None else device_of(run, steps),
     )
     return Unknown()
 
@@ -458,6 +482,7 @@ def _register(call: Call) -> Value:
     if isinstance(name, Const) and isinstance(call.receiver, Object) and value is not None:
         if isinstance(value, Object):
             run.heap.write(value.attributes, "#state", Const("buffer"))
+            run.heap.write(value.attributes, "#owner", call.receiver)
         run.heap.write(call.receiver.attributes, name.value, value)
     return Const(None)
 
@@ -479,16 +504,36 @@ def _context(call: Call) -> Value:
     run = call.run
     given = call.argument("device")
     device = None if given is None else as_device(given, run.path)
-    run.record("context", call.name, call.place, device=device, arguments=call.arguments)
-    start_cuda(run, device, call.place)
-    word = call.api.facts.get("value")
-    return named_value(run, word) if isinstance(word, str) else Unknown()
+    if isinstance(device, Const):
+        device = None
+    facts = call.api.facts
+    run.record(
+        "context",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        only_started=bool(facts.get("only_started")),
+    )
+    if not facts.get("only_started"):
+        start_cuda(run, device, call.place)
+    return Unknown()
 
 
 def _starts(call: Call) -> Value:
     """Initialises CUDA without opening a context on a device."""
     start_cuda(call.run, None, call.place)
     return Unknown()
+
+
+def _current(call: Call) -> Value:
+    """torch.cuda.current_device(): an unbound process is told 0, and may keep it."""
+
+    def told(index: Value) -> Value:
+        unbound = isinstance(index, Const) and index.value is None
+        return Const(0, call.place) if unbound else index
+
+    return map_value(call.run.cell["current"], call.run.path, told)
 
 
 def _default_device(call: Call) -> Value:
@@ -575,6 +620,7 @@ def _wrap(call: Call) -> Value:
         module=module,
         device_ids=call.argument("device_ids"),
         output_device=call.argument("output_device"),
+        children=spread_over(run, module),
         api=call.api,
     )
     attributes = {"#wrapped": module, "module": module, "#device": device_of(run, module)}
@@ -619,12 +665,15 @@ def _collective(call: Call) -> Value:
 
 
 def _objects(call: Call) -> Value:
+    payload = call.argument("payload")
+    held = [] if payload is None else held_in(payload)
+    members = [value.attributes.get("#members", value) for value in held]
     call.run.record(
         "objects",
         call.name,
         call.place,
         arguments=call.arguments,
-        payload=call.argument("payload"),
+        payload_devices=[device_of(call.run, value) for value in members],
         group=call.argument("group"),
         device=call.argument("device"),
     )
@@ -695,6 +744,8 @@ def _nothing(call: Call) -> Value:
 
 def _returns(call: Call) -> Value:
     word = str(call.api.facts.get("value", "unknown"))
+    if call.api.facts.get("query"):
+        call.run.record("query", call.name, call.place)
     if word == "backend":
         return call.run.cell["group"]
     if word == "text":
@@ -781,6 +832,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "pin": _pin,
     "context": _context,
     "starts": _starts,
+    "current": _current,
     "default_device": _default_device,
     "device": _device,
     "consumes": _consumes,

@@ -16,6 +16,7 @@ from ddpdoctor.lint.values import (
     Unknown,
     Value,
     either,
+    same,
 )
 
 MASK = "CUDA_VISIBLE_DEVICES"
@@ -39,6 +40,8 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
     name = resolve(name, run.path)
     if not isinstance(name, Const):
         return Unknown()
+    if name.value in run.apis.environment:
+        run.record("lookup", name.value, run.place(run.frame.module.tree()))
     held = run.environment.entries.get(name.value, MISSING)
     if held is not MISSING:
         return map_value(
@@ -71,7 +74,8 @@ def write(run: Run, name: Value, value: Value, place: Place) -> None:
         if not _has_started(run):
             run.set_process("visible", value)
     elif name.value in run.apis.environment:
-        run.record("variable", name.value, place, value=value)
+        given = named_value(run, run.apis.environment[name.value].rstrip("?"))
+        run.record("variable", name.value, place, value=value, differs=not same(value, given))
     run.heap.write(run.environment.entries, name.value, value)
 
 

@@ -330,7 +330,7 @@ def _dict(run: Run, node: cst.Dict) -> Value:
 
 
 def _lambda(run: Run, node: cst.Lambda) -> Value:
-    from ddpdoctor.lint.statements import evaluate_defaults
+    from ddpdoctor.lint.definitions import evaluate_defaults
 
     return Function(
         "<lambda>",

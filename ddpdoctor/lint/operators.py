@@ -120,7 +120,8 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
             return Unknown() if b.value == 1 else Index(Role.LOCAL, rank.origin, exact=False)
         if rank.role is Role.LOCAL_ARGUMENT:
             return Index(rank.role, rank.origin, argument=argument)
-        return Index(Role.LOCAL, rank.origin, exact=isinstance(b, Index) and b.role in COUNTS)
+        counted = isinstance(b, Index) and b.role is Role.DEVICES
+        return Index(Role.LOCAL, rank.origin, exact=counted, counted=counted)
     if kind in (cst.Add, cst.Multiply) and rank.role is not Role.PHYSICAL:
         if isinstance(other, Const) and other.value in (0, 1) and (kind is cst.Multiply) == bool(
             other.value
@@ -285,7 +286,8 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
         if len(items) > 1 and len({repr(value) for value in values}) == len(values):
             if values == list(range(len(values))):
                 return index
-            return Index(Role.LOCAL, items[0].origin, exact=False)
+            numbers = tuple(value for value in values if type(value) is int)
+            return Index(Role.LOCAL, items[0].origin, exact=False, choices=numbers)
     if all(isinstance(item, Text) for item in items):
         return items[0]
     return Unknown()

@@ -266,3 +266,29 @@ def environment_default(option: Place) -> Repair | None:
     return Repair(
         "Take the default from the LOCAL_RANK that torchrun sets", (change,), imports=("os",)
     )
+
+
+def device_of_input(made: Event) -> Repair | None:
+    """Make a tensor of forward where the input is."""
+    call = made.place.node
+    if not isinstance(call, cst.Call) or made.detail.get("input") is None:
+        return None
+    code = f"device={made.detail['input']}.device"
+    return Repair("Make it where the input is", (AddArgument(made.place, code),), safe=True)
+
+
+def register_buffer(keep: Event) -> Repair | None:
+    """`self.x = value` becomes `self.register_buffer("x", value, persistent=False)`."""
+    module, target = keep.place.module, keep.place.node
+    statement = statement_around(module, target)
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    assignment = statement.body[0]
+    if not isinstance(assignment, cst.Assign) or len(assignment.targets) != 1:
+        return None
+    if not isinstance(target, cst.Attribute) or keep.detail["what"] != "this tensor":
+        return None
+    value = module.tree().code_for_node(assignment.value)
+    owner = module.tree().code_for_node(target.value)
+    code = f'{owner}.register_buffer("{target.attr.value}", {value}, persistent=False)'
+    return Repair("Keep it as a buffer", (Replace(Place(module, assignment), code),))

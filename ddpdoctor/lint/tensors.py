@@ -114,6 +114,18 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
                     _move_module(run, child, device, seen)
 
 
+def spread_over(run: Run, module: Value) -> tuple[Value, ...]:
+    """The devices of a module's direct submodules."""
+    if not isinstance(module, Object):
+        return ()
+    children = [
+        resolve(child, run.path)
+        for name, child in module.attributes.items()
+        if not (isinstance(name, str) and name.startswith("#"))
+    ]
+    return tuple(device_of(run, child) for child in children if kind_of(child) == "module")
+
+
 def is_state(value: Value) -> bool:
     """Whether a tensor is a parameter or buffer, which moves with its module."""
     return isinstance(value, Object) and "#state" in value.attributes
@@ -172,8 +184,29 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
     value = resolve(value, run.path)
     if isinstance(value, Object) and kind_of(value) == "tensor" and not is_state(value):
         run.record(
-            "keep", name, place, device=device_of(run, value), owner=receiver, value=value
+            "keep",
+            name,
+            place,
+            device=device_of(run, value),
+            owner=receiver,
+            value=value,
+            what="this tensor",
+            instead=f'self.register_buffer("{name}", ..., persistent=False), which moves with the '
+            "module",
         )
+    if isinstance(value, (Dict, Sequence)):
+        for held in held_in(value):
+            if kind_of(held) == "module":
+                run.record(
+                    "keep",
+                    name,
+                    place,
+                    device=device_of(run, held),
+                    owner=receiver,
+                    value=held,
+                    what="a module",
+                    instead="keep submodules in nn.ModuleList or nn.ModuleDict",
+                )
 
 
 def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
@@ -213,7 +246,16 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
     if isinstance(left, Object) and isinstance(right, Object):
         a, b = device_of(run, left), device_of(run, right)
         if isinstance(a, Device) and isinstance(b, Device):
-            run.record("meet", "operation", place, device=a, other=b, left=left, right=right)
+            run.record(
+                "meet",
+                "operation",
+                place,
+                device=a,
+                other=b,
+                left=left,
+                right=right,
+                owners=(left.attributes.get("#owner"), right.attributes.get("#owner")),
+            )
 
 
 def held_in(value: Value) -> list[Object]:

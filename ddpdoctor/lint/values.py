@@ -86,10 +86,11 @@ class Index(Value):
 
     exact: it is the number itself, not something computed from it (2 * rank, rank + 1), which
     still differs between ranks but is not zero only for rank zero. argument: the command-line
-    option behind a LOCAL_ARGUMENT.
+    option behind a LOCAL_ARGUMENT. counted: it is rank % device_count. choices: the constants
+    that it picks one of.
     """
 
-    __slots__ = ("argument", "exact", "role")
+    __slots__ = ("argument", "choices", "counted", "exact", "role")
 
     def __init__(
         self,
@@ -98,11 +99,15 @@ class Index(Value):
         *,
         exact: bool = True,
         argument: Unknown | None = None,
+        counted: bool = False,
+        choices: tuple[int, ...] = (),
     ) -> None:
         self.role = role
         self.origin = origin
         self.exact = exact
         self.argument = argument
+        self.counted = counted
+        self.choices = choices
 
     def __repr__(self) -> str:
         return f"Index({self.role.name})"
@@ -457,7 +462,7 @@ def same(a: Value, b: Value) -> bool:
     if isinstance(a, Const) and isinstance(b, Const):
         return type(a.value) is type(b.value) and bool(a.value == b.value)
     if isinstance(a, Index) and isinstance(b, Index):
-        return a.role is b.role and a.exact == b.exact
+        return a.role is b.role and a.exact == b.exact and a.choices == b.choices
     if isinstance(a, Unknown) and isinstance(b, Unknown):
         return a.key == b.key
     if isinstance(a, Name) and isinstance(b, Name):

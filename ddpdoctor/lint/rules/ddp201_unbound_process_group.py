@@ -35,7 +35,7 @@ def _relies_on_binding(trace: Trace, group: Event, event: Event) -> bool:
         return trace.unindexed(event)
     if event.kind == "shard" and event.device is not None:
         return False
-    if event.kind in ("barrier", "objects", "shard", "context"):
+    if event.kind in ("objects", "shard"):
         return event.device is None and trace.needs_current_device(event)
     return False
 

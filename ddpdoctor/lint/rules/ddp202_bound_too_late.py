@@ -38,6 +38,4 @@ def _used_current_device(trace: Trace, event: Event) -> bool:
         return trace.unindexed(event)
     if event.kind == "context" and event.device is None:
         return trace.needs_current_device(event)
-    if event.kind == "collective":
-        return trace.unindexed(event)
-    return event.kind in ("barrier", "objects") and trace.needs_current_device(event)
+    return event.kind == "objects" and trace.needs_current_device(event)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Index, Role, Sequence, Value
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Const, Index, Role, Value
+from ddpdoctor.lint.wrapping import first_device_id
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -30,13 +31,6 @@ def check(trace: Trace) -> Iterator[Draft]:
             'with single-device GPU modules", NCCL\'s duplicate GPU, or a hang',
             repair="move the module to device_ids[0] before wrapping it",
         )
-
-
-def first_device_id(event: Event) -> Value | None:
-    ids = event.detail["device_ids"]
-    if isinstance(ids, Sequence) and ids.items and not ids.open:
-        return ids.items[0]
-    return None
 
 
 def _differ(wanted: list[Value], actual: list[Value]) -> bool:

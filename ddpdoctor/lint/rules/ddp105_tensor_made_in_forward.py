@@ -1,0 +1,50 @@
+"""DDP105: a tensor made in forward stays on the CPU and meets one on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.repairs import device_of_input
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Const, Device, Object, Place
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    made = {event.place: event for event in trace.of("make")}
+    reported: set[Place] = set()
+    for event in trace.of("meet"):
+        if not trace.is_distributed(event, surely=False):
+            continue
+        for mine, mine_at, other_at in (
+            (event.detail["left"], event.device, event.detail["other"]),
+            (event.detail["right"], event.detail["other"], event.device),
+        ):
+            place = _made_at(mine)
+            if place is None or place not in made or place in reported:
+                continue
+            if not _on(mine_at, "cpu") or not _on(other_at, "cuda"):
+                continue
+            reported.add(place)
+            yield Draft(
+                "DDP105",
+                place,
+                "this tensor is made on the CPU in forward, then meets tensors on the GPU",
+                behaviour="the input is on the rank's GPU, this tensor is on the CPU",
+                symptom='"Expected all tensors to be on the same device, but found at least two '
+                'devices, cuda:0 and cpu!"',
+                repair="make it where the input is: device=x.device",
+                related=((event.place, "the two meet here"),),
+                fix=device_of_input(made[place]),
+            )
+
+
+def _made_at(value: object) -> Place | None:
+    if not isinstance(value, Object) or "#scalar" in value.attributes:
+        return None
+    made = value.attributes.get("#made")
+    return made.origin if isinstance(made, Const) else None
+
+
+def _on(device: object, kind: str) -> bool:
+    return isinstance(device, Device) and device.kind == kind

@@ -1,0 +1,49 @@
+"""DDP106: a module keeps a tensor where module.to() does not find it, and then computes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.repairs import register_buffer
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Device, Object, Place
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    kept = {id(event.detail["value"]): event for event in trace.of("keep")}
+    reported: set[Place] = set()
+    for event in trace.of("meet"):
+        if not trace.is_distributed(event, surely=False):
+            continue
+        left_owner, right_owner = event.detail["owners"]
+        for value, owner, at, other in (
+            (event.detail["left"], left_owner, event.device, event.detail["other"]),
+            (event.detail["right"], right_owner, event.detail["other"], event.device),
+        ):
+            keep = kept.get(id(value)) or kept.get(id(owner))
+            if keep is None or keep.place in reported:
+                continue
+            if not (_on(at, "cpu") and _on(other, "cuda")) or _is_scalar(value):
+                continue
+            reported.add(keep.place)
+            yield Draft(
+                "DDP106",
+                keep.place,
+                f"{keep.detail['what']} is kept in a plain attribute, so it stays behind when the "
+                "module moves to the GPU",
+                behaviour="the module's parameters are on the rank's GPU, this stays on the CPU",
+                symptom='"Expected all tensors to be on the same device, but found at least two '
+                'devices, cuda:0 and cpu!"',
+                repair=keep.detail["instead"],
+                related=((event.place, "meets a tensor on the GPU here"),),
+                fix=register_buffer(keep),
+            )
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, Object) and "#scalar" in value.attributes
+
+
+def _on(device: object, kind: str) -> bool:
+    return isinstance(device, Device) and device.kind == kind

@@ -1,0 +1,38 @@
+"""DDP107: an optimizer's state is loaded while the model is on the CPU, then the model moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Device, Object
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for load in trace.of("load_state"):
+        optimizer = load.detail["receiver"]
+        module = optimizer.attributes.get("#steps") if isinstance(optimizer, Object) else None
+        if module is None or not trace.is_distributed(load, surely=False):
+            continue
+        at = load.detail["module_at"]
+        if not (isinstance(at, Device) and at.kind == "cpu"):
+            continue
+        later = [
+            event
+            for event in trace.of("place")
+            if event.detail["receiver"] is module
+            and trace.events.index(event) > trace.events.index(load)
+        ]
+        if not later:
+            continue
+        yield Draft(
+            "DDP107",
+            load.place,
+            "the optimizer's state is loaded before the model is moved to the GPU",
+            behaviour="load_state_dict puts the state where the parameters are now, on the CPU; "
+            "the parameters then leave for the GPU without it",
+            symptom='"Expected all tensors to be on the same device" in the first optimizer.step()',
+            repair="move the model first, then load the optimizer's state",
+            related=((later[0].place, "the model moves here"),),
+        )

@@ -1,0 +1,63 @@
+"""DDP205: CUDA_VISIBLE_DEVICES or a rank variable is written after it has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.findings import Severity
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Place
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("mask"):
+        started = trace.alternatives(event, event.state.started)
+        if not trace.is_distributed(event):
+            continue
+        if started and all(isinstance(s, Const) and s.value for s in started):
+            yield _too_late(event, Severity.ERROR, started[0].origin)
+            continue
+        queries = [other for other in trace.before(event) if other.kind == "query"]
+        if queries:
+            yield _too_late(event, Severity.WARNING, queries[0].place)
+    yield from _rank_variables(trace)
+
+
+def _too_late(event: Event, severity: Severity, first: Place | None) -> Draft:
+    sure = severity is Severity.ERROR
+    return Draft(
+        "DDP205",
+        event.place,
+        "CUDA_VISIBLE_DEVICES is written after CUDA "
+        + ("has started: it is not read again" if sure else "was asked for its devices"),
+        severity,
+        behaviour="every rank still sees all GPUs"
+        + ("" if sure else " wherever that question has already started the driver"),
+        symptom="cuda:0 is the same GPU on every rank: out of memory there, or NCCL's duplicate "
+        "GPU",
+        repair="write it before torch is imported, or leave it alone and call "
+        "torch.cuda.set_device(local_rank)",
+        related=((first, "CUDA is used here already"),) if first is not None else (),
+    )
+
+
+def _rank_variables(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("variable"):
+        if not trace.is_distributed(event):
+            continue
+        reads = [
+            other
+            for other in trace.before(event)
+            if other.kind == "lookup" and other.name == event.name
+        ]
+        if reads and event.detail["differs"]:
+            yield Draft(
+                "DDP205",
+                event.place,
+                f"{event.name} is written after the program has already read it",
+                behaviour="what was read before keeps the old value on every rank",
+                symptom="ranks on the wrong GPU, although the variable looks right in the log",
+                repair=f"write {event.name} before anything reads it",
+                related=((reads[0].place, "read here"),),
+            )

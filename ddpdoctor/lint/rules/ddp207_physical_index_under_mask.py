@@ -1,0 +1,55 @@
+"""DDP207: the number of a physical GPU is used as an index although a mask renumbers the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.findings import Severity
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Index, Place, Role, Value
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    reported: set[Place] = set()
+    for event in trace.of("bind", "place", "create", "load"):
+        if not trace.is_distributed(event):
+            continue
+        indices = trace.indices(event, event.device)
+        if not indices or event.place in reported:
+            continue
+        masked = _mask(trace, event)
+        # The other alternative is the program's own list for when the variable is not set.
+        roles = {index.role if isinstance(index, Index) else None for index in indices}
+        from_variable = Role.PHYSICAL in roles and roles <= {Role.PHYSICAL, Role.LOCAL}
+        outside = masked is not None and all(_outside(index, masked) for index in indices)
+        if not from_variable and not outside:
+            continue
+        reported.add(event.place)
+        yield Draft(
+            "DDP207",
+            event.place,
+            "a physical GPU number is used as a device index under CUDA_VISIBLE_DEVICES",
+            Severity.ERROR if outside else Severity.WARNING,
+            behaviour="CUDA numbers the visible GPUs from 0 again: with CUDA_VISIBLE_DEVICES=4,5 "
+            "there is no cuda:4",
+            symptom='"CUDA error: invalid device ordinal", or a rank on another rank\'s GPU',
+            repair="use the local rank as the index; the mask already chooses the GPU",
+        )
+
+
+def _mask(trace: Trace, event: Event) -> int | None:
+    """How many GPUs the program itself leaves visible, where that is a constant list."""
+    leaves = trace.alternatives(event, event.state.visible)
+    if len(leaves) == 1 and isinstance(leaves[0], Const) and isinstance(leaves[0].value, str):
+        entries = [entry.strip() for entry in leaves[0].value.split(",")]
+        return len(entries) if all(entry.isdigit() for entry in entries) else None
+    return None
+
+
+def _outside(index: Value, visible: int) -> bool:
+    if isinstance(index, Index) and index.choices:
+        return all(choice >= visible for choice in index.choices)
+    return (
+        isinstance(index, Const) and isinstance(index.value, int) and index.value >= visible > 1
+    )

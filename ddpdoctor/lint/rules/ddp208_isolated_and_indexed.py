@@ -1,0 +1,46 @@
+"""DDP208: each rank sees one GPU only, and is then told to use its local rank as the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Index, Place, Role, Value
+from ddpdoctor.lint.wrapping import first_device_id
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    reported: set[Place] = set()
+    for event in trace.of("bind", "place", "create", "load", "wrap"):
+        if not trace.is_distributed(event) or not trace.is_isolated(event):
+            continue
+        value = event.device
+        if event.kind == "wrap":
+            first = first_device_id(event)
+            value = None if first is None else as_device(first, event.path)
+        indices = trace.indices(event, value)
+        if not indices or not all(_own_number(index) for index in indices):
+            continue
+        if event.place in reported:
+            continue
+        reported.add(event.place)
+        yield Draft(
+            "DDP208",
+            event.place,
+            "the local rank is used as the index, but each rank sees its own GPU only",
+            behaviour="CUDA_VISIBLE_DEVICES leaves one GPU, which is cuda:0; rank 1 asks for cuda:1",
+            symptom='"CUDA error: invalid device ordinal" on every rank but the first',
+            repair="use index 0 here, or leave CUDA_VISIBLE_DEVICES alone",
+        )
+
+
+def _own_number(index: Value) -> bool:
+    return (
+        isinstance(index, Index)
+        and index.role in (Role.LOCAL, Role.GLOBAL)
+        and not index.counted
+    )
+
+

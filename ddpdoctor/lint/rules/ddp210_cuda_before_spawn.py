@@ -1,0 +1,41 @@
+"""DDP210: the parent uses CUDA before it starts the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Event, Trace, compatible
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    spawns = [event for event in trace.of("spawn") if event.process.launches]
+    reported: set[object] = set()
+    for event in trace.of("place", "create", "context"):
+        if not event.process.launches or event.place in reported:
+            continue
+        if event.detail.get("only_started"):
+            continue
+        later = next((spawn for spawn in spawns if _follows(trace, spawn, event)), None)
+        if later is None:
+            continue
+        reported.add(event.place)
+        yield Draft(
+            "DDP210",
+            event.place,
+            "the parent process uses CUDA before it starts the ranks",
+            behaviour="the parent holds a context on its GPU for the whole run, and forked "
+            "children cannot use CUDA at all",
+            symptom='"Cannot re-initialize CUDA in forked subprocess", or one process more than '
+            "ranks on GPU 0",
+            repair="keep the parent on the CPU; do this in the function that each rank runs",
+            related=((later.place, "the ranks are started here"),),
+        )
+
+
+def _follows(trace: Trace, spawn: Event, event: Event) -> bool:
+    return (
+        spawn.process is event.process
+        and compatible(spawn.path, event.path)
+        and trace.events.index(spawn) > trace.events.index(event)
+    )

@@ -1,0 +1,35 @@
+"""DDP302: device_ids with several GPUs for one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Sequence, Unknown, Value
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("wrap"):
+        if not trace.is_distributed(event):
+            continue
+        alternatives = trace.alternatives(event, event.detail["device_ids"])
+        if not alternatives or not all(_several(value) for value in alternatives):
+            continue
+        yield Draft(
+            "DDP302",
+            event.place,
+            "device_ids names several GPUs for one process",
+            behaviour="every rank asks for the same GPUs, and DistributedDataParallel takes one",
+            symptom='"device_ids can only be None or contain a single element"',
+            repair="device_ids=[local_rank]",
+        )
+
+
+def _several(value: Value) -> bool:
+    if not isinstance(value, Sequence):
+        return False
+    if not value.open:
+        return len(value.items) > 1
+    each = value.items[0] if value.items else None  # list(range(torch.cuda.device_count()))
+    return isinstance(each, Unknown) and isinstance(each.key, tuple) and each.key[0] == "each"

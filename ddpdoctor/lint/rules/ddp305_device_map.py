@@ -1,0 +1,61 @@
+"""DDP305: device_map puts the model on a constant GPU, or over all of them, in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.findings import Severity
+from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.trace import Event, Trace, is_constant
+from ddpdoctor.lint.values import Const, Device, Dict, Unknown, Value
+
+_SPREADS = ("auto", "balanced", "balanced_low_0", "sequential")
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("device_map"):
+        if not trace.is_distributed(event, surely=False):
+            continue
+        sure = trace.is_distributed(event)
+        kinds = [_kind(trace, event, leaf) for leaf in trace.alternatives(event, event.detail["map"])]
+        if not kinds or None in kinds:
+            continue
+        spread = all(kind == "spread" for kind in kinds)
+        if spread and not sure:
+            continue  # one process with the model over all GPUs is what "auto" is for
+        yield Draft(
+            "DDP305",
+            event.place,
+            "device_map spreads the model over all GPUs in every process"
+            if spread
+            else "device_map puts the model on one and the same GPU in every process",
+            Severity.WARNING,
+            behaviour="every rank loads over the same GPUs"
+            if spread
+            else "every rank loads on the same GPU",
+            symptom="out of memory on GPU 0, or \"You can't train a model that has been loaded "
+            'with `device_map=\'auto\'` in any distributed mode"; right while one process runs',
+            repair='device_map={"": local_rank}, or leave device_map out and let the trainer place '
+            "the model",
+        )
+
+
+def _kind(trace: Trace, event: Event, leaf: Value) -> str | None:
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        leaf = leaf.default
+    if isinstance(leaf, Const) and leaf.value in _SPREADS:
+        return "spread"
+    if isinstance(leaf, Dict):
+        if not leaf.entries or leaf.open:
+            return None
+        kinds = {
+            _kind(trace, event, target)
+            for value in leaf.entries.values()
+            for target in trace.alternatives(event, value)
+        }
+        return "constant" if kinds == {"constant"} else None
+    device = as_device(leaf, event.path)
+    if isinstance(device, Device) and device.kind == "cuda" and device.index is not None:
+        return "constant" if is_constant(device.index) else None
+    return None

@@ -1,0 +1,30 @@
+"""DDP402: a tensor on the CPU in a collective of NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.rules.ddp401_unbound_barrier import on_cpu_group
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Const, Device
+
+
+def check(trace: Trace) -> Iterator[Draft]:
+    for event in trace.of("collective"):
+        devices = trace.alternatives(event, event.device)
+        if not devices or not all(isinstance(d, Device) and d.kind == "cpu" for d in devices):
+            continue
+        backends = trace.alternatives(event, event.state.group)
+        if not backends or not all(isinstance(b, Const) and b.value == "nccl" for b in backends):
+            continue
+        if not trace.is_distributed(event) or on_cpu_group(trace, event):
+            continue
+        yield Draft(
+            "DDP402",
+            event.place,
+            "the tensor is on the CPU, and NCCL only sends tensors on a GPU",
+            behaviour="every rank gets to this call with a CPU tensor",
+            symptom='"No backend type associated with device type cpu"',
+            repair="make the tensor on the rank's GPU, or open the group without naming a backend",
+        )
