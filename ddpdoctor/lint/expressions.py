@@ -42,7 +42,12 @@ def evaluate(run: Run, node: cst.BaseExpression) -> Value:
     return Unknown() if known is None else known(run, node)
 
 
+_KEYWORDS = {"None": None, "True": True, "False": False}
+
+
 def _name(run: Run, node: cst.Name) -> Value:
+    if node.value in _KEYWORDS:
+        return Const(_KEYWORDS[node.value], run.place(node))
     return look_up(run, node.value)
 
 
