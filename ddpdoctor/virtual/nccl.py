@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import socket
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -60,6 +63,7 @@ def process_group_class(process: Process) -> type:
         ) -> None:
             waited = timeout if options is None else options._timeout
             super().__init__(store, rank, size, timeout=waited)
+            _let_threads_finish()
             self.communicator = Communicator(process, store, rank, size, waited)
             self.nccl_options = options
 
@@ -168,3 +172,15 @@ class Communicator:
 
 def _ranks(ranks: list[int]) -> str:
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
+
+
+@functools.cache
+def _let_threads_finish() -> None:
+    """Give gloo's threads a moment at the end of the process.
+
+    Such a thread lets go of the last collective's tensors after the caller went on, and needs the
+    GIL for it; asked for while Python shuts down, that aborts the process ("terminate called
+    without an active exception", ProcessGroupGloo::runLoop of torch 2.13, one run of two with eight
+    ranks on two cores).
+    """
+    atexit.register(time.sleep, 0.1)
