@@ -51,12 +51,32 @@ def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> 
 
 
 def trace_program(entry: Module, project: Project, apis: Apis) -> Run:
-    """One abstract run of a script, as rank k > 0. Raises Unreadable."""
+    """The abstract run of a script, as rank k > 0. Raises Unreadable.
+
+    It is run as torchrun would start it, and again without torchrun's variables where it turns
+    out that the program relies on those of another launcher.
+    """
+    run = _trace(entry, project, apis, torchrun=True)
+    return _trace(entry, project, apis, torchrun=False) if _other_launcher(run) else run
+
+
+def _other_launcher(run: Run) -> bool:
+    """Whether the program always reads a rank that only mpirun, srun ... set, and none of ours."""
+    required = {
+        run.apis.environment[event.name]
+        for event in run.trace.of("lookup")
+        if event.detail["required"] and not event.path
+    }
+    ranks = {"local_rank", "global_rank"}
+    return bool(required & {f"{rank}?" for rank in ranks}) and not required & ranks
+
+
+def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Run:
     from ddpdoctor.lint.statements import execute
 
     tree = entry.tree()
     project.forget_runs()
-    run = Run(project, apis, entry)
+    run = Run(project, apis, entry, torchrun=torchrun)
     entry.state = "done"
     run.frames.append(Frame(entry, entry.scope))
     try:

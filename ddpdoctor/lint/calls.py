@@ -78,6 +78,9 @@ def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) 
     """instance(...): its __call__, or a module's forward."""
     from ddpdoctor.lint.tensors import called_module
 
+    if "#kernel" in receiver.attributes:
+        run.record("context", "kernel launch", place, arguments=arguments, only_started=False)
+        return Unknown()
     wrapped = receiver.attributes.get("#wrapped")
     if wrapped is not None:
         return call(run, wrapped, arguments, place)

@@ -72,7 +72,16 @@ def _decorate(run: Run, wrapper: Value, function: Value, place: Place) -> Value:
         return function if isinstance(result, Unknown) else result
     if isinstance(wrapper, Object) and "#option" in wrapper.attributes:
         return _with_option(run, wrapper, function)
+    if _is_kernel(run, wrapper):
+        return Object(Name("kernel"), {"#kernel": function}, place)
     return function  # decorators of libraries keep what the function does
+
+
+def _is_kernel(run: Run, wrapper: Value) -> bool:
+    """@triton.jit, plain or called with options."""
+    name = wrapper.cls if isinstance(wrapper, Object) else wrapper
+    api = run.apis.call(run.apis.canonical(name.name)) if isinstance(name, Name) else None
+    return api is not None and api.does == "kernel"
 
 
 def _has_call(wrapper: Value) -> bool:

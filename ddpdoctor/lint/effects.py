@@ -808,6 +808,11 @@ def _records(call: Call) -> Value:
     return parse_into_dataclasses(call.run, call.receiver, call.place)
 
 
+def _kernel(call: Call) -> Value:
+    """triton.jit(...) called with options is a decorator still."""
+    return Object(Name(call.name), {}, call.place)
+
+
 def _keeps(call: Call) -> Value:
     """A library object that keeps its first argument for a later call."""
     return Object(Name(call.name), {"#kept": call.arguments.get(0) or Unknown()}, call.place)
@@ -857,5 +862,6 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "option": _option,
     "records": _records,
     "keeps": _keeps,
+    "kernel": _kernel,
 }
 KINDS = frozenset(_KINDS)

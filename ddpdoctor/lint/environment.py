@@ -31,7 +31,7 @@ def is_set(run: Run, name: Value) -> Value:
         return Const(True)
     word = run.apis.environment.get(name.value)
     if word is not None and not word.endswith("?"):
-        return Const(True)
+        return Const(run.torchrun)
     return Unknown(("environment", name.value))
 
 
@@ -41,7 +41,9 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
     if not isinstance(name, Const):
         return Unknown()
     if name.value in run.apis.environment:
-        run.record("lookup", name.value, run.place(run.frame.module.tree()))
+        run.record(
+            "lookup", name.value, run.place(run.frame.module.tree()), required=default is None
+        )
     held = run.environment.entries.get(name.value, MISSING)
     if held is not MISSING:
         return map_value(
@@ -54,9 +56,8 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
 
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
     word = run.apis.environment.get(name)
-    if word is None:
-        value: Value = Unknown(("variable", name), default=default)
-        return value
+    if word is None or (not run.torchrun and not word.endswith("?")):
+        return Unknown(("variable", name), default=default)
     value = named_value(run, word.rstrip("?"))
     if isinstance(value, Unknown):
         value = Unknown(("variable", name))

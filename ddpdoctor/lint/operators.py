@@ -232,6 +232,8 @@ def _subscript(container: Value, index: Value, path: Path) -> Value:
                 return resolve(held, path)
         if "#load" in container.attributes:
             return container  # a part of a checkpoint comes from the same file
+        if "#kernel" in container.attributes:
+            return container  # kernel[grid] is launched when it is called
         return Unknown()
     if isinstance(container, Sequence):
         return _of_sequence(container, index)

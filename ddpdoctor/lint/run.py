@@ -67,8 +67,12 @@ class Frame:
 
 
 class Run:
-    def __init__(self, project: Project, apis: Apis, entry: Module) -> None:
+    def __init__(
+        self, project: Project, apis: Apis, entry: Module, *, torchrun: bool = True
+    ) -> None:
         self.project = project
+        # Whether torchrun started the program, or a launcher with variables of its own.
+        self.torchrun = torchrun
         self.apis = apis
         self.heap = Heap()
         self.path: Path = {}

@@ -22,7 +22,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         yield Draft(
             "DDP404",
             event.place,
-            f"{event.name}() uses the current device, and this process was never bound to one",
+            f"{event.name} uses the current device, and this process was never bound to one",
             Severity.WARNING,
             behaviour="every rank opens a context on cuda:0, some hundred MiB each",
             symptom="all ranks show up on GPU 0 in nvidia-smi beside their own GPU",
