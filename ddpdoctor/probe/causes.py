@@ -9,7 +9,7 @@ from typing import TypeVar
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import misplacements, spell
 from ddpdoctor.gpus.placement import Placement
-from ddpdoctor.probe.explain import explanation
+from ddpdoctor.probe.explain import explanation, stands_on
 from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.nccl import named_ranks, says_same_gpu
 from ddpdoctor.probe.results import Mismatch, Opening
@@ -181,11 +181,9 @@ def _explained(rule: Finding | None, seen: Finding) -> Finding:
     """Lint's finding, with what this run showed of it; the seen one where lint has none."""
     if rule is None:
         return seen
-    here = (
-        (Related(seen.filename, seen.location, seen.message),)
-        if seen.filename and seen.location
-        else ()
-    )
+    here: tuple[Related, ...] = ()
+    if seen.filename and seen.location and not stands_on(rule, seen.filename, seen.location.row):
+        here = (Related(seen.filename, seen.location, seen.message),)
     return replace(rule, ranks=seen.ranks, behaviour=seen.message, related=(*rule.related, *here))
 
 

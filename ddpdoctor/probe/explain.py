@@ -10,16 +10,18 @@ from ddpdoctor.findings import DdpdoctorError, Finding
 from ddpdoctor.probe.results import Place
 
 
-def explain_with_lint(script: Path | None) -> list[Finding]:
-    """What lint finds in the program; nothing where there is no file that it can read."""
+def explain_with_lint(script: Path | None) -> tuple[tuple[Finding, ...], str]:
+    """What lint finds in the program, and why that is nothing where it could not read it."""
     if script is None:
-        return []
+        return (), "no Python file was named, so no rule of lint explains what was seen"
     from ddpdoctor.lint import analyze
 
     try:
-        return list(analyze([script]))
-    except DdpdoctorError:  # no distributed program for lint: the run speaks for itself
-        return []
+        return analyze([script]), ""
+    except DdpdoctorError as error:
+        return (), f"no rule of lint explains what was seen: {error}"
+    except Exception as error:  # a bug in lint: what the run has shown must not be lost for it
+        return (), f"lint failed on this program ({type(error).__name__}: {error})"
 
 
 def explanation(findings: Sequence[Finding], places: Iterable[Place | None]) -> Finding | None:
@@ -27,7 +29,7 @@ def explanation(findings: Sequence[Finding], places: Iterable[Place | None]) -> 
     wanted = [(os.path.realpath(place.filename), place.row) for place in places if place]
     for file, row in wanted:
         for finding in findings:
-            if _covers(finding, file, row):
+            if stands_on(finding, file, row):
                 return finding
     for file, row in wanted:
         for finding in findings:
@@ -37,8 +39,10 @@ def explanation(findings: Sequence[Finding], places: Iterable[Place | None]) -> 
     return None
 
 
-def _covers(finding: Finding, file: str, row: int) -> bool:
+def stands_on(finding: Finding, file: str, row: int) -> bool:
+    """Whether that line is one of the finding's own."""
     if finding.filename is None or finding.location is None:
         return False
     end = finding.end_location.row if finding.end_location else finding.location.row
-    return os.path.realpath(finding.filename) == file and finding.location.row <= row <= end
+    same = os.path.realpath(finding.filename) == os.path.realpath(file)
+    return same and finding.location.row <= row <= end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -43,7 +44,9 @@ def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
                 source.close()
     for pipe in (*folder.glob("out-*"), *folder.glob("err-*")):
         pipe.unlink()
-    return diagnose(job, folder, source.kind, evidence, explain_with_lint(script_of(job)))
+    explained, problem = explain_with_lint(script_of(job))
+    seen = diagnose(job, folder, source.kind, evidence, explained)
+    return replace(seen, notes=(*seen.notes, problem)) if problem and seen.findings else seen
 
 
 def _source(job: Job, folder: Path) -> GpuSource:
