@@ -12,7 +12,7 @@ from typing import TypeVar
 from ddpdoctor.findings import Finding, Related
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.branches import Dead
-from ddpdoctor.lint.positions import Range, positions
+from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.rule import Draft, all_rules
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.sources import Module, Project
@@ -115,7 +115,11 @@ def finish(drafts: Iterable[Draft]) -> list[Finding]:
         for place in _places(draft):
             wanted.setdefault(place.module, []).append(place)
     found = {
-        module: positions(module.tree(), [place.node for place in places])
+        module: positions(
+            module.tree(),
+            [place.node for place in places],
+            source_text(module.data(), module.tree()),
+        )
         for module, places in wanted.items()
     }
 
