@@ -71,14 +71,30 @@ def test_the_examples_are_programs_that_mark_the_defect(rule: Rule) -> None:
     assert not markers(rule.good)
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[tuple[int, str]]]:
+    """What one run of lint finds in the examples of all rules: (row, code) by CODE/bad.py."""
+    folder = tmp_path_factory.mktemp("examples")
+    for rule in rules().values():
+        if rule.phase == "lint":
+            (folder / rule.code).mkdir()
+            (folder / rule.code / "bad.py").write_text(rule.bad)
+            (folder / rule.code / "good.py").write_text(rule.good)
+    result = ddpdoctor("lint", "--output-format", "json", str(folder))
+    assert result.returncode == 1, result.stderr
+    by_file: dict[Path, list[tuple[int, str]]] = {}
+    for one in json.loads(result.stdout):
+        place = Path(one["filename"]).relative_to(folder)
+        by_file.setdefault(place, []).append((one["location"]["row"], one["code"]))
+    return by_file
+
+
 @lint_rule
-def test_lint_finds_in_an_example_what_it_marks(rule: Rule, tmp_path: Path) -> None:
-    for program in (rule.bad, rule.good):
-        train = tmp_path / "train.py"
-        train.write_text(program)
-        result = ddpdoctor("lint", "--output-format", "json", str(train))
-        found = [(one["location"]["row"], one["code"]) for one in json.loads(result.stdout)]
-        assert sorted(found) == markers(program), result.stderr
+def test_lint_finds_in_an_example_what_it_marks(
+    rule: Rule, found: dict[Path, list[tuple[int, str]]]
+) -> None:
+    assert sorted(found.get(Path(rule.code, "bad.py"), [])) == markers(rule.bad)
+    assert found.get(Path(rule.code, "good.py"), []) == []
 
 
 def test_explain_prints_the_page_of_a_rule() -> None:
