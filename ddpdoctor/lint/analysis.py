@@ -62,10 +62,11 @@ def trace_program(entry: Module, project: Project, apis: Apis) -> Run:
 
 def _other_launcher(run: Run) -> bool:
     """Whether the program always reads a rank that only mpirun, srun ... set, and none of ours."""
+    doubted = {event.name for event in run.trace.of("question")}
     required = {
         run.apis.environment[event.name]
         for event in run.trace.of("lookup")
-        if event.detail["required"] and not event.path
+        if event.detail["required"] and not event.path and event.name not in doubted
     }
     ranks = {"local_rank", "global_rank"}
     return bool(required & {f"{rank}?" for rank in ranks}) and not required & ranks

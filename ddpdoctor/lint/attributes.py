@@ -84,8 +84,10 @@ def of_library(run: Run, owner: str, name: str) -> Value:
     return Name(full)
 
 
-def named_value(run: Run, word: str) -> Value:
-    """The value that a word of the API tables stands for."""
+def named_value(run: Run, word: str | list[str]) -> Value:
+    """The value that a word of the API tables stands for; a list of them is a tuple."""
+    if isinstance(word, list):
+        return Sequence(tuple(named_value(run, each) for each in word), "tuple")
     word, optional, _ = word.partition("?")
     value = _named(run, word)
     if optional:
@@ -106,6 +108,8 @@ def _named(run: Run, word: str) -> Value:
     }
     if word in roles:
         return Index(roles[word])
+    if word.startswith("object "):
+        return Object(Name(word.partition(" ")[2]))
     if word == "physical":
         return Text((Index(Role.PHYSICAL),))
     if word == "cuda":

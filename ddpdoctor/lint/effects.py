@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ddpdoctor.lint import environment
 from ddpdoctor.lint.apis import Api
-from ddpdoctor.lint.attributes import named_value
-from ddpdoctor.lint.branches import leaves, map_value, resolve, truth
+from ddpdoctor.lint.attributes import class_attribute, named_value
+from ddpdoctor.lint.branches import leaves, map_value, resolve
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
+from ddpdoctor.lint.frameworks import gives_back, open_group_and_bind, rank_zero, run_framework
 from ddpdoctor.lint.natives import call_builtin
 from ddpdoctor.lint.processes import run_executor, run_process, run_spawn, run_thread
 from ddpdoctor.lint.run import UNBOUND, Run
@@ -35,6 +36,7 @@ from ddpdoctor.lint.values import (
     Function,
     Method,
     Name,
+    Native,
     Object,
     Partial,
     Place,
@@ -129,6 +131,8 @@ def call_method(
         api = run.apis.calls.get(full)
         if api is not None:
             return _KINDS[api.does](Call(run, api, full, arguments, place, receiver))
+        if owner == "threading.Thread" and name == "start":
+            return run_thread(run, _own_run(receiver), None, None, place)
     api = run.apis.methods.get(name)
     if api is not None:
         return _KINDS[api.does](Call(run, api, name, arguments, place, receiver))
@@ -138,6 +142,14 @@ def call_method(
         return receiver
     _escape(run, name, arguments, place)
     return Unknown()
+
+
+def _own_run(receiver: Value) -> Value | None:
+    """The run() of a class that derives from Thread."""
+    if isinstance(receiver, Object) and isinstance(receiver.cls, Class):
+        found = class_attribute(receiver.cls, "run")
+        return None if found is None else Method(receiver, found)
+    return None
 
 
 def _library_classes(receiver: Value) -> list[str]:
@@ -290,40 +302,6 @@ def _initialized(call: Call) -> Value:
     return map_value(call.run.cell["group"], call.run.path, is_open)
 
 
-def _framework(call: Call) -> Value:
-    """A library object that opens the group and binds the process to its local rank."""
-    run = call.run
-    facts = call.api.facts
-    if facts.get("groups"):
-        run.record(
-            "group",
-            call.name,
-            call.place,
-            arguments=call.arguments,
-            on_cpu=_wants_cpu(call),
-            sure=facts["groups"] == "sure",
-            api=call.api,
-            framework=True,
-        )
-        run.set_process("group", Const("nccl"))
-    if facts.get("binds"):
-        run.set_process("current", named_value(run, "local_rank"))
-    for method in facts.get("methods", ()):
-        _run_methods(call, method)
-    word = facts.get("value")
-    if isinstance(word, str):
-        return named_value(run, word)
-    return Object(Name(call.name), {}, call.place)
-
-
-def _wants_cpu(call: Call) -> bool:
-    cpu = call.argument("cpu")
-    accelerator = call.argument("accelerator")
-    return (cpu is not None and truth(cpu, call.run.path) is True) or (
-        isinstance(accelerator, Const) and accelerator.value == "cpu"
-    )
-
-
 def _mesh(call: Call) -> Value:
     """DeviceMesh opens a group if there is none, and binds a process where CUDA has not started."""
     run = call.run
@@ -356,8 +334,8 @@ def _place(call: Call) -> Value:
     receiver = call.receiver if call.receiver is not None else Unknown()
     given = call.argument("device")
     device: Value
-    if facts.get("on") == "cpu":
-        device = Device("cpu")
+    if "on" in facts:
+        device = named_value(run, facts["on"])
     elif given is None or (isinstance(given, Const) and given.value is None):
         if facts.get("default") != "cuda":
             return receiver
@@ -700,12 +678,6 @@ def _passes(call: Call) -> Value:
     return Unknown() if given is None else given
 
 
-def _wraps_many(call: Call) -> Value:
-    """accelerator.prepare(model, optimizer, loader) gives all its arguments back."""
-    values = call.arguments.positional
-    return values[0] if len(values) == 1 else Sequence(values, "tuple")
-
-
 def _calls(call: Call) -> Value:
     from ddpdoctor.lint.calls import call as call_value
 
@@ -717,25 +689,6 @@ def _calls(call: Call) -> Value:
         return call_value(call.run, target, Arguments(given.items), call.place)
     rest = Arguments(call.arguments.positional[1:], {}, call.arguments.open)
     return call_value(call.run, target, rest, call.place)
-
-
-def _runs(call: Call) -> Value:
-    """trainer.fit(model): the framework opens the group, binds, then calls the model's hooks."""
-    result = _framework(call)
-    return result if call.api.facts.get("value") else Unknown()
-
-
-def _run_methods(call: Call, method: str) -> None:
-    from ddpdoctor.lint.attributes import class_attribute
-    from ddpdoctor.lint.calls import call as call_value
-
-    for value in (call.receiver, *call.arguments.positional, *call.arguments.named.values()):
-        target = resolve(value, call.run.path) if value is not None else None
-        if isinstance(target, Object) and isinstance(target.cls, Class):
-            found = class_attribute(target.cls, method)
-            if found is not None:
-                arguments = Arguments(open=True)
-                call_value(call.run, Method(target, found), arguments, call.place)
 
 
 def _nothing(call: Call) -> Value:
@@ -756,12 +709,27 @@ def _returns(call: Call) -> Value:
 def _spawn(call: Call) -> Value:
     return run_spawn(
         call.run,
-        call.argument("target"),
+        _prepared(call),
         call.argument("arguments"),
         call.argument("count"),
         call.place,
         passes_index=bool(call.api.facts.get("index", True)),
     )
+
+
+def _prepared(call: Call) -> Value | None:
+    """The function that each new process runs, after what the launcher does there itself."""
+    from ddpdoctor.lint.calls import call as call_value
+
+    target = call.argument("target")
+    if target is None or not call.api.facts.get("groups"):
+        return target
+
+    def start(arguments: Arguments, place: Place) -> Value:
+        open_group_and_bind(call)
+        return call_value(call.run, target, arguments, place)
+
+    return Native(start)
 
 
 def _process(call: Call) -> Value:
@@ -823,8 +791,9 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "block": _block,
     "group": _group,
     "initialized": _initialized,
-    "framework": _framework,
-    "runs": _runs,
+    "framework": run_framework,
+    "runs": run_framework,
+    "rank_zero": rank_zero,
     "mesh": _mesh,
     "subgroup": _subgroup,
     "place": _place,
@@ -849,7 +818,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "objects": _objects,
     "barrier": _barrier,
     "passes": _passes,
-    "gives_back": _wraps_many,
+    "gives_back": gives_back,
     "calls": _calls,
     "returns": _returns,
     "nothing": _nothing,

@@ -31,6 +31,7 @@ def is_set(run: Run, name: Value) -> Value:
         return Const(True)
     word = run.apis.environment.get(name.value)
     if word is not None and not word.endswith("?"):
+        run.record("question", name.value, run.place(run.frame.module.tree()))
         return Const(run.torchrun)
     return Unknown(("environment", name.value))
 
@@ -40,11 +41,10 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
     name = resolve(name, run.path)
     if not isinstance(name, Const):
         return Unknown()
-    if name.value in run.apis.environment:
-        run.record(
-            "lookup", name.value, run.place(run.frame.module.tree()), required=default is None
-        )
     held = run.environment.entries.get(name.value, MISSING)
+    if name.value in run.apis.environment:
+        required = default is None and held is MISSING
+        run.record("lookup", name.value, run.place(run.frame.module.tree()), required=required)
     if held is not MISSING:
         return map_value(
             held,

@@ -1,0 +1,209 @@
+"""Libraries that start, bind and run the ranks of a program, in the words of rules/apis."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from ddpdoctor.lint.attributes import class_attribute, named_value
+from ddpdoctor.lint.branches import leaves, resolve
+from ddpdoctor.lint.tensors import kind_of, moved
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Device,
+    Function,
+    Method,
+    Name,
+    Native,
+    Object,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.effects import Call
+
+
+def run_framework(call: Call) -> Value:
+    """Opens the group, binds the process, takes the modules over, calls the program's hooks."""
+    run, facts = call.run, call.api.facts
+    open_group_and_bind(call)
+    if facts.get("moves"):
+        _move_modules(call)
+    target = call.argument("target")
+    if target is not None:
+        from ddpdoctor.lint.calls import call as call_value
+
+        rest = Arguments(call.arguments.positional[1:], call.arguments.named)
+        first = (call.receiver,) if call.receiver is not None else ()
+        call_value(run, target, Arguments((*first, *rest.positional), rest.named), call.place)
+    for method in facts.get("methods", ()):
+        _run_methods(call, method)
+    word = facts.get("value")
+    if word is not None:
+        return named_value(run, word)
+    if facts["does"] == "runs":
+        return Unknown()
+    made = Object(Name(call.name), {"#made": Const(call)}, call.place)
+    module = call.argument("module")
+    if module is not None:
+        run.heap.write(made.attributes, "#wrapped", module)
+        run.heap.write(made.attributes, "module", module)
+    parts = facts.get("parts")
+    return made if parts is None else Sequence((made, *[Unknown()] * (parts - 1)), "tuple")
+
+
+def open_group_and_bind(call: Call) -> None:
+    """What the facts `groups`, `binds` and `sets` say of a call."""
+    run, facts = call.run, call.api.facts
+    count = _processes(_maker(call))
+    if facts.get("groups") and count != "one":
+        run.record(
+            "group",
+            call.name,
+            call.place,
+            arguments=call.arguments,
+            on_cpu=False,
+            sure=count == "several" or facts["groups"] == "sure",
+            api=call.api,
+            framework=True,
+        )
+        run.set_process("group", Const("nccl"))
+    if facts.get("binds"):
+        run.set_process("current", named_value(run, "local_rank"))
+    into = call.argument("into")
+    if isinstance(into, Object):
+        for name, word in facts.get("sets", {}).items():
+            run.heap.write(into.attributes, name, named_value(run, word))
+
+
+def _maker(call: Call) -> Call:
+    """The call that made the receiver: Trainer(devices=4).fit(model) runs as Trainer() says."""
+    if isinstance(call.receiver, Object):
+        made = call.receiver.attributes.get("#made")
+        if isinstance(made, Const):
+            maker: Call = made.value
+            return maker
+    return call
+
+
+# -- how many processes -------------------------------------------------------------------------
+
+
+def _processes(call: Call) -> str:
+    """"one", "several" or "unseen", as the arguments of a framework's constructor say.
+
+    Facts: counts, the arguments that hold a number (or list) of devices; nodes, the number of
+    machines; alone and several, "argument=pattern" for values that decide it.
+    """
+    facts = call.api.facts
+    if _any_matches(call, facts.get("alone", ())):
+        return "one"
+    counts = {count for spec in facts.get("counts", ()) for count in _counts(call, spec)}
+    nodes = {count for count in _counts(call, facts.get("nodes", "")) if count > 1}
+    if nodes or (counts and min(counts) > 1):
+        return "several"
+    if counts and max(counts) <= 1:
+        return "one"
+    if not counts and _any_matches(call, facts.get("several", ())):
+        return "several"
+    return "unseen"
+
+
+def _counts(call: Call, name: str) -> list[int]:
+    value = call.arguments.named.get(name)
+    if value is None:
+        return []
+    return [count for leaf, _ in leaves(value, call.run.path) for count in _count(leaf)]
+
+
+def _count(leaf: Value) -> list[int]:
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        return [count for count in _count(leaf.default) if count > 1]  # an option can be raised
+    if isinstance(leaf, Sequence):
+        return [] if leaf.open else [len(leaf.items)]
+    if isinstance(leaf, Const) and isinstance(leaf.value, (int, str)):
+        text = str(leaf.value)
+        if "," in text:
+            return [len([part for part in text.split(",") if part.strip()])]
+        if text.isdigit():
+            return [int(text)]
+    return []
+
+
+def _any_matches(call: Call, patterns: list[str]) -> bool:
+    for pattern in patterns:
+        name, _, wanted = pattern.partition("=")
+        value = call.arguments.named.get(name)
+        if value is None:
+            continue
+        if all(fnmatchcase(_text(leaf), wanted) for leaf, _ in leaves(value, call.run.path)):
+            return True
+    return False
+
+
+def _text(leaf: Value) -> str:
+    """A setting as it is written in a table: a constant, or the class of a strategy object."""
+    if isinstance(leaf, Const):
+        return str(leaf.value).lower()
+    if isinstance(leaf, Object) and isinstance(leaf.cls, Name):
+        return leaf.cls.name.rpartition(".")[2].lower()
+    return ""
+
+
+# -- the program's modules and hooks ------------------------------------------------------------
+
+
+def _given(call: Call) -> list[Value]:
+    """What the framework was given to work with, here and when its object was made."""
+    maker = _maker(call)
+    given = [call.receiver, *call.arguments.positional, *call.arguments.named.values()]
+    if maker is not call:
+        given += [*maker.arguments.positional, *maker.arguments.named.values()]
+    found: list[Value] = []
+    for value in given:
+        if value is not None:
+            value = resolve(value, call.run.path)
+            found += value.items if isinstance(value, Sequence) else (value,)
+    return found
+
+
+def _move_modules(call: Call) -> None:
+    for value in _given(call):
+        value = resolve(value, call.run.path)
+        if kind_of(value) == "module":
+            moved(call.run, value, own_device(call), call.place)
+
+
+def own_device(call: Call) -> Device:
+    return Device("cuda", named_value(call.run, "local_rank"))
+
+
+def _run_methods(call: Call, method: str) -> None:
+    from ddpdoctor.lint.calls import call as call_value
+
+    for value in _given(call):
+        target = resolve(value, call.run.path)
+        if isinstance(target, Object) and isinstance(target.cls, Class):
+            found = class_attribute(target.cls, method)
+            if isinstance(found, Function):
+                call_value(call.run, Method(target, found), Arguments(open=True), call.place)
+
+
+def gives_back(call: Call) -> Value:
+    """accelerator.prepare(model, optimizer, loader) gives its arguments back, modules moved."""
+    if call.api.facts.get("moves"):
+        _move_modules(call)
+    values = call.arguments.positional
+    return values[0] if len(values) == 1 else Sequence(values, "tuple")
+
+
+# -- decorators ---------------------------------------------------------------------------------
+
+
+def rank_zero(call: Call) -> Value:
+    """@rank_zero_only: on every other rank, calling the function does nothing."""
+    return Native(lambda arguments, place: Const(None))
