@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ddpdoctor.findings import Finding
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.rounds import Repaired
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,36 @@ def lint(
     from ddpdoctor.lint.engine import lint_paths
 
     return with_deep_stack(lambda: lint_paths(list(paths), codes, list(tables)))
+
+
+def repair(
+    paths: Iterable[Path],
+    *,
+    unsafe: bool = False,
+    codes: Sequence[str] | None = None,
+    tables: Iterable[Path] = (),
+) -> Repaired:
+    """What the fixes make of these files and folders; nothing is written. unsafe: all fixes, not
+    the safe ones alone. Raises DdpdoctorError where the job cannot be done."""
+    from ddpdoctor.lint.analysis import with_deep_stack
+    from ddpdoctor.lint.engine import lint_paths
+    from ddpdoctor.lint.rounds import repair
+
+    wanted, known = list(paths), list(tables)
+    return with_deep_stack(
+        lambda: repair(
+            lambda contents: lint_paths(wanted, codes, known, contents), unsafe=unsafe
+        )
+    )
+
+
+def fix(paths: Iterable[Path], *, unsafe: bool = False) -> Repaired:
+    """Repairs files in place. Raises DdpdoctorError, and writes nothing, where that cannot be."""
+    from ddpdoctor.lint.replacing import replace_files
+
+    repaired = repair(paths, unsafe=unsafe)
+    replace_files(repaired.before, repaired.after)
+    return repaired
 
 
 def analyze(paths: Iterable[Path]) -> tuple[Finding, ...]:

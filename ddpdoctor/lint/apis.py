@@ -24,6 +24,10 @@ else:
     import tomli as tomllib
 
 
+# An alias may lead to another (a package, then a class in it); a user's table must not loop.
+_MOST_ALIASES = 4
+
+
 @dataclass(frozen=True)
 class Api:
     """One call of a library: what it does, and its facts (argument places and flags)."""
@@ -72,13 +76,19 @@ class Apis:
 
     def canonical(self, name: str) -> str:
         """The name under which the tables know it: aliases are whole names or leading packages."""
-        if name in self.aliases:
-            return self.aliases[name]
+        for _ in range(_MOST_ALIASES):
+            renamed = self._renamed(name)
+            if renamed == name:
+                break
+            name = renamed
+        return name
+
+    def _renamed(self, name: str) -> str:
         head = name
-        while "." in head:
-            head = head.rpartition(".")[0]
+        while head:
             if head in self.aliases:
                 return self.aliases[head] + name[len(head) :]
+            head = head.rpartition(".")[0]
         return name
 
     def call(self, name: str) -> Api | None:

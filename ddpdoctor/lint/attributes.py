@@ -53,7 +53,7 @@ def get_attribute(run: Run, receiver: Value, name: str, place: Place) -> Value:
             return receiver.index if receiver.index is not None else Const(None)
         if name == "type":
             return Const(receiver.kind, receiver.origin)
-    if isinstance(receiver, (Sequence, Dict, Const, Text)) or isinstance(receiver, Index):
+    if isinstance(receiver, (Sequence, Dict, Const, Text, Index)):
         from ddpdoctor.lint.natives import native_method
 
         found = native_method(run, receiver, name)

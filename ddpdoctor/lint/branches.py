@@ -68,9 +68,8 @@ def truth(value: Value, path: Path) -> bool | Test:
             return yes
         if isinstance(yes, bool) and isinstance(no, bool):
             return Test(value.key, value.default, inverted=not yes)
-        key = ("either", value.uid)
-        default = default_truth(value)
-        return path[key] if key in path else Test(key, default)
+        own: Hashable = ("either", value.uid)
+        return path[own] if own in path else Test(own, default_truth(value))
     if isinstance(value, Unknown):
         key = ("true", value.key)
         if key in path:
@@ -84,9 +83,7 @@ def truth(value: Value, path: Path) -> bool | Test:
         return bool(value.items) or (value.open and Test(("items", value.uid), None))
     if isinstance(value, Dict):
         return bool(value.entries) or value.open
-    if isinstance(value, Missing):
-        return False
-    return True
+    return not isinstance(value, Missing)
 
 
 def default_truth(value: Value) -> bool | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from ddpdoctor.findings import DdpdoctorError
-from ddpdoctor.lint import lint
+from ddpdoctor.lint import Linted, lint, repair
+from ddpdoctor.lint.edits import encoding_of
+from ddpdoctor.lint.replacing import replace_files
+from ddpdoctor.lint.rounds import Repaired
 from ddpdoctor.lint.rule import all_rules
 from ddpdoctor.report import Screen, Summary, closing, render
-from ddpdoctor.report.terminal import write
+from ddpdoctor.report.diff import unified_diff
+from ddpdoctor.report.terminal import printable, write
+from ddpdoctor.report.words import count
 
 
 def lint_command(
@@ -23,14 +30,62 @@ def lint_command(
     no_cache: bool,
     verbose: bool,
 ) -> int:
-    """Exit code 0: nothing found, 1: findings. Raises DdpdoctorError."""
+    """Exit code 0: nothing found (or, with --diff, to change), 1: something. Raises
+    DdpdoctorError."""
     codes = chosen_rules(select, ignore)
-    linted = lint([Path(path) for path in paths or (".",)], codes=codes)
+    files = [Path(path) for path in paths or (".",)]
+    if not fix and not diff:
+        if unsafe_fixes:
+            raise DdpdoctorError("--unsafe-fixes goes with --fix or --diff")
+        return _report(lint(files, codes=codes), output_format)
+    repaired = repair(files, unsafe=unsafe_fixes, codes=codes)
+    if diff:
+        return _show_diff(repaired)
+    replace_files(repaired.before, repaired.after)
+    code = _report(repaired.linted, output_format)
+    _tell(repaired, "repaired", sys.stdout if output_format == "text" else sys.stderr)
+    return code
+
+
+def _report(linted: Linted, output_format: str) -> int:
     summary = Summary(linted.files, linted.programs, linted.skipped)
     write(render(linted.findings, output_format, summary, Screen.of(sys.stdout)), sys.stdout)
     if output_format != "text":
         write(closing(linted.findings, summary), sys.stderr)
     return 1 if linted.findings else 0
+
+
+def _show_diff(repaired: Repaired) -> int:
+    screen = Screen.of(sys.stdout)
+    for path, after in repaired.after.items():
+        before = repaired.before[path]
+        encoding = encoding_of(before).removesuffix("-sig")  # a mark is shown, too
+        shown = unified_diff(
+            _from_here(path), before.decode(encoding), after.decode(encoding), screen
+        )
+        if screen.terminal:
+            write(shown, sys.stdout)
+        else:  # in the file's own bytes, so that `patch` takes it
+            sys.stdout.buffer.write(shown.encode(encoding))
+            sys.stdout.buffer.flush()
+    _tell(repaired, "to repair", sys.stderr)
+    return 1 if repaired.after else 0
+
+
+def _tell(repaired: Repaired, what: str, stream: TextIO) -> None:
+    lines = [*repaired.refused]
+    if repaired.after:
+        findings = count(repaired.repaired, "finding")
+        lines.append(f"{findings} {what} in {count(len(repaired.after), 'file')}.")
+    else:
+        lines.append("Nothing that these repairs could change.")
+    write("".join(f"{printable(line)}\n" for line in lines), stream)
+
+
+def _from_here(path: Path) -> str:
+    """As a person in the current folder would write it."""
+    here = Path(os.path.realpath("."))
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def chosen_rules(select: str | None, ignore: str | None) -> list[str]:

@@ -14,6 +14,7 @@ from ddpdoctor.lint.values import (
     Const,
     Function,
     Name,
+    Native,
     Object,
     Place,
     Scope,
@@ -72,16 +73,20 @@ def _decorate(run: Run, wrapper: Value, function: Value, place: Place) -> Value:
         return function if isinstance(result, Unknown) else result
     if isinstance(wrapper, Object) and "#option" in wrapper.attributes:
         return _with_option(run, wrapper, function)
-    if _is_kernel(run, wrapper):
+    if _does(run, wrapper) == "kernel":
         return Object(Name("kernel"), {"#kernel": function}, place)
+    if _does(run, wrapper) in ("rank_zero", "takes_device") or isinstance(wrapper, Native):
+        return call(run, wrapper, Arguments((function,)), place)
     return function  # decorators of libraries keep what the function does
 
 
-def _is_kernel(run: Run, wrapper: Value) -> bool:
-    """@triton.jit, plain or called with options."""
+def _does(run: Run, wrapper: Value) -> str | None:
+    """What the tables say of a decorator, plain or called with options."""
+    from ddpdoctor.lint.effects import known_api
+
     name = wrapper.cls if isinstance(wrapper, Object) else wrapper
-    api = run.apis.call(run.apis.canonical(name.name)) if isinstance(name, Name) else None
-    return api is not None and api.does == "kernel"
+    api = None if name is None else known_api(run, name)
+    return None if api is None else api.does
 
 
 def _has_call(wrapper: Value) -> bool:
@@ -153,7 +158,9 @@ def _is_record(run: Run, decorators: Iterable[Value]) -> bool:
 
 def _annotated_names(body: cst.BaseSuite) -> Iterable[str]:
     for line in body.body:
-        for statement in getattr(line, "body", ()) if isinstance(line, cst.SimpleStatementLine) else ():
+        if not isinstance(line, cst.SimpleStatementLine):
+            continue
+        for statement in line.body:
             if isinstance(statement, cst.AnnAssign) and isinstance(statement.target, cst.Name):
                 yield statement.target.value
 

@@ -44,7 +44,7 @@ def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
     Raises Unreadable where the result would be no Python program.
     """
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = encoding_of(data)
         text = data.decode(encoding)
         lines = Lines(text)
         spans = sorted(
@@ -55,11 +55,16 @@ def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
             text = text[:start] + content + text[end:]
         after = text.encode(encoding)
     except (SyntaxError, ValueError) as error:  # a UnicodeError is a ValueError
-        raise Unreadable(f"cannot be edited: {error}") from None
+        raise Unreadable(f"cannot be edited ({error})") from None
     parse(after, path)
     if _compiles(data) and not _compiles(after):
         raise Unreadable("would no longer compile")
     return after
+
+
+def encoding_of(data: bytes) -> str:
+    """"utf-8-sig" where there is a byte order mark. Raises SyntaxError."""
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
 def _touch(a: Edit, b: Edit) -> bool:

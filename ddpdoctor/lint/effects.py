@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddpdoctor.lint import environment
 from ddpdoctor.lint.apis import Api
@@ -30,6 +30,7 @@ from ddpdoctor.lint.tensors import (
 )
 from ddpdoctor.lint.values import (
     Arguments,
+    Attribute,
     Class,
     Const,
     Device,
@@ -129,6 +130,10 @@ def call_method(
         if result is not None:
             return result
         api = run.apis.calls.get(full)
+        if api is None and name == "__init__":  # super().__init__(...) in a class of the program
+            api = run.apis.calls.get(run.apis.canonical(owner))
+            if api is not None and api.does != "consumes":
+                continue
         if api is not None:
             return _KINDS[api.does](Call(run, api, full, arguments, place, receiver))
         if owner == "threading.Thread" and name == "start":
@@ -149,6 +154,18 @@ def _own_run(receiver: Value) -> Value | None:
     if isinstance(receiver, Object) and isinstance(receiver.cls, Class):
         found = class_attribute(receiver.cls, "run")
         return None if found is None else Method(receiver, found)
+    return None
+
+
+def known_api(run: Run, callee: Value) -> Api | None:
+    """What the tables know of something that could be called."""
+    if isinstance(callee, Name):
+        return run.apis.call(run.apis.canonical(callee.name))
+    if isinstance(callee, Attribute):
+        for owner in _library_classes(resolve(callee.receiver, run.path)):
+            api = run.apis.calls.get(run.apis.canonical(f"{owner}.{callee.name}"))
+            if api is not None:
+                return api
     return None
 
 
@@ -558,21 +575,39 @@ def _with_index(call: Call, kind: Value, index: Value) -> Value:
 
 
 def _consumes(call: Call) -> Value:
-    """A library object that works on the device it is given."""
-    run = call.run
+    """A library object that works on the device it is given, or on `default`."""
+    run, facts = call.run, call.api.facts
     given = call.argument("device")
-    if given is not None:
-        device = as_device(given, run.path)
-        if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-            run.record(
-                "create",
-                call.name,
-                call.place,
-                device=device,
-                arguments=call.arguments,
-                given=given,
-            )
+    if given is None and "default" in facts and not call.arguments.open:
+        device = named_value(run, facts["default"])
+    else:
+        device = Unknown() if given is None else as_device(given, run.path)
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "create",
+            call.name,
+            call.place,
+            device=device,
+            arguments=call.arguments,
+            given=given,
+        )
+        start_cuda(run, device, call.place)
     return Object(Name(call.name), {}, call.place)
+
+
+def _takes_device(call: Call) -> Value:
+    """@pipeline_def: calling the function makes a library object, with a device of its own."""
+    options = call.arguments
+    if isinstance(options.get(0), Function):
+        options = Arguments()
+
+    def make(arguments: Arguments, place: Place) -> Value:
+        named = {**options.named, **arguments.named}
+        return _consumes(replace(call, arguments=Arguments((), named), place=place))
+
+    if options is call.arguments:
+        return Native(lambda function, place: Native(make))
+    return Native(make)
 
 
 def _device_map(call: Call) -> Value:
@@ -810,6 +845,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "default_device": _default_device,
     "device": _device,
     "consumes": _consumes,
+    "takes_device": _takes_device,
     "device_map": _device_map,
     "wrap": _wrap,
     "shard": _shard,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ddpdoctor.findings import DdpdoctorError, Finding
 from ddpdoctor.lint import Linted, apis
@@ -14,10 +15,14 @@ from ddpdoctor.lint.sources import Project, Unreadable
 
 
 def lint_paths(
-    paths: list[Path], codes: Sequence[str] | None, tables: Iterable[Path]
+    paths: list[Path],
+    codes: Sequence[str] | None,
+    tables: Iterable[Path],
+    contents: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Linted:
+    """contents: files, by their real paths, that are taken to hold this (repairs not written)."""
     known = apis.load(tables)
-    project = Project(frozenset(known.libraries))
+    project = Project(frozenset(known.libraries), contents)
     found = candidates(paths)
     chosen = list(all_rules()) if codes is None else list(codes)
     findings: dict[tuple[object, ...], Finding] = {}

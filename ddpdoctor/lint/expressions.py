@@ -326,6 +326,8 @@ def _dict(run: Run, node: cst.Dict) -> Value:
             else:
                 result.open = True
             continue
+        if not isinstance(element, cst.DictElement):
+            continue
         key = resolve(evaluate(run, element.key), run.path)
         if isinstance(key, Const):
             result.entries[key.value] = value
@@ -349,7 +351,7 @@ def _lambda(run: Run, node: cst.Lambda) -> Value:
 
 
 def _comprehension(run: Run, node: Any) -> Value:
-    kind = {cst.ListComp: "list", cst.SetComp: "set"}.get(type(node), "generator")
+    kind = "set" if isinstance(node, cst.SetComp) else "list"
     return _comprehend(run, node.for_in, lambda: evaluate(run, node.elt), kind)
 
 
@@ -382,7 +384,7 @@ def _comprehend(run: Run, clause: cst.CompFor, element: Callable[[], Value], kin
                 results.append(element())
     finally:
         run.frame.scope = scope
-    return Sequence(tuple(results), "list" if kind == "generator" else kind, open=not complete)
+    return Sequence(tuple(results), kind, open=not complete)
 
 
 def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:

@@ -175,11 +175,14 @@ def _move_modules(call: Call) -> None:
     for value in _given(call):
         value = resolve(value, call.run.path)
         if kind_of(value) == "module":
-            moved(call.run, value, own_device(call), call.place)
+            _on_own_device(call, value)
 
 
-def own_device(call: Call) -> Device:
-    return Device("cuda", named_value(call.run, "local_rank"))
+def _on_own_device(call: Call, value: Value) -> Value:
+    if kind_of(value) is None:
+        return value
+    device = Device("cuda", named_value(call.run, "local_rank"))
+    return moved(call.run, value, device, call.place)
 
 
 def _run_methods(call: Call, method: str) -> None:
@@ -194,10 +197,10 @@ def _run_methods(call: Call, method: str) -> None:
 
 
 def gives_back(call: Call) -> Value:
-    """accelerator.prepare(model, optimizer, loader) gives its arguments back, modules moved."""
+    """accelerator.prepare(model, optimizer, loader) gives its arguments back, those it moves moved."""
+    values = tuple(resolve(value, call.run.path) for value in call.arguments.positional)
     if call.api.facts.get("moves"):
-        _move_modules(call)
-    values = call.arguments.positional
+        values = tuple(_on_own_device(call, value) for value in values)
     return values[0] if len(values) == 1 else Sequence(values, "tuple")
 
 

@@ -69,7 +69,7 @@ def join_raw(key: Hashable, default: bool | None, yes: Any, no: Any) -> Any:
     if isinstance(yes, Value) and isinstance(no, Value):
         return either(key, default, yes, no)
     if isinstance(yes, tuple) and isinstance(no, tuple):
-        pairs = zip(yes, no)
+        pairs = zip(yes, no, strict=False)
         rest = yes[len(no) :] or no[len(yes) :]
         return (*(either(key, default, a, b) for a, b in pairs), *rest)
     return yes if no is MISSING else no

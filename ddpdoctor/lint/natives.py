@@ -372,7 +372,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
 def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
     columns = [resolve(value, run.path) for value in arguments.positional]
     if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
-        rows = zip(*(c.items for c in columns if isinstance(c, Sequence)))
+        rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
         return Sequence(tuple(Sequence(row, "tuple") for row in rows))
     row = tuple(
         c.items[0] if isinstance(c, Sequence) and c.items else Unknown() for c in columns
@@ -531,10 +531,10 @@ def _is_instance(value: Value | None, kind: Value | None) -> bool | None:
         if isinstance(value, Object) and isinstance(value.cls, Class):
             return False if not value.cls.library_bases() else None
     if isinstance(kind, Name) and kind.name == "torch.device":
-        return isinstance(value, Device) if isinstance(value, (Device, Const, Index, Text)) else None
+        known = isinstance(value, (Device, Const, Index, Text))
+        return isinstance(value, Device) if known else None
     if isinstance(kind, Class) and isinstance(value, Object) and isinstance(value.cls, Class):
-        if any(ancestor is kind for ancestor in value.cls.ancestors()):
-            return True
+        return any(ancestor is kind for ancestor in value.cls.ancestors()) or None
     return None
 
 

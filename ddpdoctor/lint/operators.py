@@ -185,7 +185,7 @@ def percent(template: str, argument: Value, place: Place) -> Value:
     if len(pieces) != len(values) + 1 or any("%" in piece for piece in pieces):
         return Unknown()
     parts: list[Value | str] = [pieces[0].replace("\0", "%")]
-    for value, piece in zip(values, pieces[1:]):
+    for value, piece in zip(values, pieces[1:], strict=True):
         parts += [value, piece.replace("\0", "%")]
     return join_text(tuple(parts), place)
 

@@ -14,8 +14,8 @@ from ddpdoctor.lint.values import (
     Dict,
     Either,
     Index,
-    Object,
     Name,
+    Object,
     Place,
     Role,
     Sequence,
@@ -95,7 +95,8 @@ def _set_default(run: Run, options: Dict, key: str, value: Value) -> None:
         new = Unknown(old.key, default=value, given=old.given, origin=old.origin)
         run.heap.write(options.entries, key, new)
     else:  # several subcommands, each with its own function
-        run.heap.write(options.entries, key, Either(("subcommand", key, id(value)), None, value, old))
+        chosen = ("subcommand", key, id(value))
+        run.heap.write(options.entries, key, Either(chosen, None, value, old))
 
 
 def _add_argument(run: Run, options: Dict, arguments: Arguments, place: Place) -> None:

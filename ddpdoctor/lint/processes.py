@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ddpdoctor.lint.branches import Dead, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
@@ -88,10 +90,8 @@ def _run_process(
     process = Process("spawned", parent)
     before = len(run.trace.events)
     with run.inside(process):
-        try:
+        with suppress(Dead):
             call(run, target, arguments, place)
-        except Dead:
-            pass
     started = run.trace.events[before:]
     if any(event.kind == "group" and event.process.owner() is process for event in started):
         if alone:

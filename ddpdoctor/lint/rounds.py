@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ddpdoctor.findings import Applicability, Finding
+from ddpdoctor.findings import Applicability, Finding, Fix
 from ddpdoctor.lint import Linted
 from ddpdoctor.lint.edits import by_file, edited, together
-from ddpdoctor.lint.positions import LINE_END
 from ddpdoctor.lint.sources import Unreadable, read
-
-Contents = Mapping[Path, bytes]
-Lint = Callable[[Contents], Linted]
 
 # Fixes that touch each other wait for the next round; real programs need two or three.
 _MOST_ROUNDS = 20
-
-# A fix as it is known again in the next round: its code, file, line of source, and edits' texts.
-_Offer = tuple[str, str, bytes, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -38,21 +32,9 @@ class Repaired:
     refused: tuple[str, ...]
 
 
-@dataclass
-class _Files:
-    """The files as they are on disk, and as they are after the rounds so far."""
-
-    before: dict[Path, bytes] = field(default_factory=dict)
-    after: dict[Path, bytes] = field(default_factory=dict)
-
-    def data(self, path: Path) -> bytes:
-        if path not in self.before:
-            self.before[path] = read(path)
-        return self.after.get(path, self.before[path])
-
-
-def repair(lint: Lint, *, unsafe: bool) -> Repaired:
-    """Repairs what can be repaired, in memory; lint judges the programs with some files replaced.
+def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> Repaired:
+    """Repairs what can be repaired, in memory. lint: judges the programs as if these files (by
+    their real paths) had these contents.
 
     A fix that leaves its finding standing is not applied, so a second run finds nothing to do.
     """
@@ -61,39 +43,25 @@ def repair(lint: Lint, *, unsafe: bool) -> Repaired:
     useless: set[_Offer] = set()
     refused: dict[Path, str] = {}
     for _ in range(_MOST_ROUNDS):
-        offers = {
-            _offer(finding, files): finding
-            for finding in linted.findings
-            if finding.fix is not None
-            and (unsafe or finding.fix.applicability is Applicability.SAFE)
-        }
-        fixes = together(
-            finding.fix
-            for offer, finding in offers.items()
-            if finding.fix is not None
-            and offer not in useless
-            and not any(_real(edit.filename) in refused for edit in finding.fix.edits)
-        )
+        offers = _offers(linted, files, unsafe)
+        fixes = together(fix for offer, fix in offers if offer not in useless)
         if not fixes:
             break
-        after = dict(files.after)
-        for path, edits in by_file(fixes).items():
-            real = _real(path)
-            try:
-                after[real] = edited(files.data(real), edits, path)
-            except Unreadable as problem:
-                refused[real] = f"{path}: left as it is, with the repairs it {problem}"
-        if refused and any(_real(path) in refused for path in by_file(fixes)):
+        try:
+            tried = files.with_edits(fixes)
+        except _Refused as problem:
+            path = problem.path
+            refused[path] = f"{path} is left as it is: with its repairs it {problem.reason}"
+            useless |= {offer for offer, fix in offers if path in by_file([fix])}
             continue
-        relinted = lint(after)
-        tried = _Files(files.before, after)
-        again = {
-            _offer(finding, tried) for finding in relinted.findings if finding.fix is not None
-        } & {offer for offer, finding in offers.items() if finding.fix in fixes}
-        if again - useless:
-            useless |= again
+        relinted = lint(tried.after)
+        before = Counter(offer for offer, _ in offers)
+        after = Counter(offer for offer, _ in _offers(relinted, tried, unsafe))
+        idle = {offer for offer, fix in offers if fix in fixes and after[offer] >= before[offer]}
+        if idle - useless:
+            useless |= idle
             continue
-        files.after, linted = after, relinted
+        files, linted = tried, relinted
     return Repaired(
         linted,
         max(len(first.findings) - len(linted.findings), 0),
@@ -103,18 +71,57 @@ def repair(lint: Lint, *, unsafe: bool) -> Repaired:
     )
 
 
-def _offer(finding: Finding, files: _Files) -> _Offer:
-    assert finding.fix is not None
-    line = b""
-    if finding.filename is not None and finding.location is not None:
-        data = files.data(_real(finding.filename))
-        line = data.splitlines()[finding.location.row - 1 :][:1]
-    return (
-        finding.code,
-        finding.filename or "",
-        line,
-        tuple(edit.content for edit in finding.fix.edits),
-    )
+# A fix as it is known again in the next round, when rows have moved: its code and file, the line
+# of source it stands on, and the texts of its edits.
+_Offer = tuple[str, str, bytes, tuple[str, ...]]
+
+
+def _offers(linted: Linted, files: _Files, unsafe: bool) -> list[tuple[_Offer, Fix]]:
+    offers = []
+    for finding in linted.findings:
+        fix = finding.fix
+        if fix is not None and (unsafe or fix.applicability is Applicability.SAFE):
+            texts = tuple(edit.content for edit in fix.edits)
+            name = finding.filename or ""
+            offers.append(((finding.code, name, files.line(finding), texts), fix))
+    return offers
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Files by their real paths: as they are on the disk, and as they are after the rounds."""
+
+    before: dict[Path, bytes] = field(default_factory=dict)
+    after: dict[Path, bytes] = field(default_factory=dict)
+
+    def data(self, path: Path) -> bytes:
+        if path not in self.before:
+            self.before[path] = read(path)
+        return self.after.get(path, self.before[path])
+
+    def line(self, finding: Finding) -> bytes:
+        if finding.filename is None or finding.location is None:
+            return b""
+        lines = self.data(_real(finding.filename)).splitlines()
+        return b"".join(lines[finding.location.row - 1 : finding.location.row])
+
+    def with_edits(self, fixes: list[Fix]) -> _Files:
+        """Raises _Refused."""
+        after = dict(self.after)
+        for path, edits in by_file(fixes).items():
+            real = _real(path)
+            try:
+                after[real] = edited(self.data(real), edits, real)
+            except Unreadable as problem:
+                raise _Refused(path, str(problem)) from None
+        return _Files(self.before, after)
+
+
+class _Refused(Exception):
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
 
 
 def _real(path: str | Path) -> Path:

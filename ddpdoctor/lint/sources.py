@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import libcst as cst
@@ -29,7 +31,9 @@ class Module:
     "done", so that circular imports see a half-filled namespace, as in Python.
     """
 
-    def __init__(self, path: Path, name: str, roots: tuple[Path, ...]) -> None:
+    def __init__(
+        self, path: Path, name: str, roots: tuple[Path, ...], data: bytes | None = None
+    ) -> None:
         self.path = path
         self.name = name
         self.roots = roots
@@ -38,7 +42,7 @@ class Module:
         self.state = "new"
         self._tree: cst.Module | None = None
         self._problem: Unreadable | None = None
-        self._data: bytes | None = None
+        self._data = data
 
     def __repr__(self) -> str:
         return f"Module({self.path})"
@@ -114,10 +118,18 @@ def _nesting(data: bytes) -> int:
 
 
 class Project:
-    """The files around a program, and which of them an import means."""
+    """The files around a program, and which of them an import means.
 
-    def __init__(self, libraries: frozenset[str] = frozenset()) -> None:
+    contents: files, by their real paths, that are taken to hold this instead of what they hold.
+    """
+
+    def __init__(
+        self,
+        libraries: frozenset[str] = frozenset(),
+        contents: Mapping[Path, bytes] = MappingProxyType({}),
+    ) -> None:
         self.libraries = libraries
+        self._contents = contents
         self._modules: dict[Path, Module] = {}
         self._is_file: dict[Path, bool] = {}
         self._also: list[Path] = []
@@ -186,7 +198,7 @@ class Project:
         key = Path(os.path.realpath(path))
         module = self._modules.get(key)
         if module is None:
-            module = self._modules[key] = Module(path, name, roots)
+            module = self._modules[key] = Module(path, name, roots, self._contents.get(key))
         return module
 
     def forget_runs(self) -> None:

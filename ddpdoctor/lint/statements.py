@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as Statements
+from collections.abc import Callable
+from collections.abc import Sequence as Statements
 from typing import Any
 
 import libcst as cst
 
 from ddpdoctor.lint import operators
 from ddpdoctor.lint.attributes import (
-    get_attribute,
     import_from,
     import_module,
     import_star,
@@ -29,7 +29,6 @@ from ddpdoctor.lint.values import (
     Sequence,
     Unknown,
     Value,
-    same,
 )
 from ddpdoctor.lint.withblocks import run_with
 
@@ -61,8 +60,12 @@ def _block(run: Run, statements: Statements[Any], start: int) -> None:
             return
         if verdict is not False:
             # Some paths have left: the rest is run on those that have not.
-            fork(run, left, lambda: None, lambda rest=position + 1: _block(run, statements, rest))
+            _rest(run, left, statements, position + 1)
             return
+
+
+def _rest(run: Run, left: Value, statements: Statements[Any], start: int) -> None:
+    fork(run, left, lambda: None, lambda: _block(run, statements, start))
 
 
 def _simple_line(run: Run, node: cst.SimpleStatementLine) -> None:
@@ -125,7 +128,7 @@ def _only_return(how: Value) -> Value:
 
 def _for(run: Run, node: cst.For) -> None:
     iterated = evaluate(run, node.iter)
-    items, complete = items_of(run, iterated)
+    items, _ = items_of(run, iterated)
 
     def rounds(position: int) -> None:
         """The rounds from one item on; those after a break or return are not run."""
@@ -250,7 +253,7 @@ def _annotated(run: Run, node: cst.AnnAssign) -> None:
 
 
 def _augmented(run: Run, node: cst.AugAssign) -> None:
-    old = evaluate(run, node.target)  # type: ignore[arg-type]
+    old = evaluate(run, node.target)
     kind = operators.OF_ASSIGNMENT.get(type(node.operator), cst.Add)
     assign(
         run, node.target, binary(run, kind, old, evaluate(run, node.value), run.place(node))
@@ -326,10 +329,10 @@ def _write_item(run: Run, cell: dict[Any, Value], key: Any, value: Value) -> Non
 
 def _write_position(run: Run, container: Sequence, key: Value, value: Value) -> None:
     items = list(container.items)
-    if isinstance(key, Const) and isinstance(key.value, int) and key.value < len(items):
-        if key.value >= -len(items):
-            items[key.value] = value
-            run.heap.write(container.cell, "items", tuple(items))
+    number = key.value if isinstance(key, Const) else None
+    if isinstance(number, int) and -len(items) <= number < len(items):
+        items[number] = value
+        run.heap.write(container.cell, "items", tuple(items))
 
 
 def bind(run: Run, name: str, value: Value) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -417,12 +417,8 @@ class Arguments:
     """The arguments of a call. open: there was a * or ** that could not be followed."""
 
     positional: tuple[Value, ...] = ()
-    named: dict[str, Value] = None  # type: ignore[assignment]
+    named: dict[str, Value] = field(default_factory=dict)
     open: bool = False
-
-    def __post_init__(self) -> None:
-        if self.named is None:
-            object.__setattr__(self, "named", {})
 
     def get(self, position: int | None, *names: str) -> Value | None:
         """The argument by any of its names, or by position; None where it is not given."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as Items
+from collections.abc import Callable
+from collections.abc import Sequence as Items
 
 import libcst as cst
 

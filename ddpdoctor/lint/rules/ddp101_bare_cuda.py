@@ -20,7 +20,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "DDP101",
             event.place,
             "`.cuda()` without an index, and this process was never bound to its own GPU",
-            behaviour="every rank puts it on cuda:0, the current device of a process that chose none",
+            behaviour="every rank puts it on cuda:0, which is current in a process that chose none",
             symptom="all ranks show up on GPU 0 in nvidia-smi; NCCL hangs or reports a duplicate "
             'GPU, or "Expected all tensors to be on the same device"',
             repair="call torch.cuda.set_device(local_rank) before anything touches CUDA",

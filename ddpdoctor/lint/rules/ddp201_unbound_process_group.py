@@ -43,6 +43,8 @@ def _relies_on_binding(trace: Trace, group: Event, event: Event) -> bool:
 def _bound_later(trace: Trace, group: Event) -> bool:
     """Binding after the group is open is late, but it is binding: DDP202 speaks of it."""
     return any(
-        event.process is group.process and group in trace.groups(event) and not event.detail.get("block")
+        event.process is group.process
+        and group in trace.groups(event)
+        and not event.detail.get("block")
         for event in trace.of("bind")
     )

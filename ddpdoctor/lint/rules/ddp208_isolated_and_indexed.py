@@ -30,7 +30,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "DDP208",
             event.place,
             "the local rank is used as the index, but each rank sees its own GPU only",
-            behaviour="CUDA_VISIBLE_DEVICES leaves one GPU, which is cuda:0; rank 1 asks for cuda:1",
+            behaviour="CUDA_VISIBLE_DEVICES leaves one GPU, cuda:0, and rank 1 asks for cuda:1",
             symptom='"CUDA error: invalid device ordinal" on every rank but the first',
             repair="use index 0 here, or leave CUDA_VISIBLE_DEVICES alone",
         )

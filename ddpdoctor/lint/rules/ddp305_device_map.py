@@ -18,7 +18,8 @@ def check(trace: Trace) -> Iterator[Draft]:
         if not trace.is_distributed(event, surely=False):
             continue
         sure = trace.is_distributed(event)
-        kinds = [_kind(trace, event, leaf) for leaf in trace.alternatives(event, event.detail["map"])]
+        leaves = trace.alternatives(event, event.detail["map"])
+        kinds = [_kind(trace, event, leaf) for leaf in leaves]
         if not kinds or None in kinds:
             continue
         spread = all(kind == "spread" for kind in kinds)
