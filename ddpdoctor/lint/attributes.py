@@ -116,6 +116,8 @@ def _named(run: Run, word: str) -> Value:
         return Device("cuda")
     if word == "cpu":
         return Device("cpu")
+    if word == "cuda:0":
+        return Device("cuda", Const(0))
     if word == "cuda:local":
         return Device("cuda", Index(Role.LOCAL))
     if word == "current_device":

@@ -197,7 +197,7 @@ def _run_methods(call: Call, method: str) -> None:
 
 
 def gives_back(call: Call) -> Value:
-    """accelerator.prepare(model, optimizer, loader) gives its arguments back, those it moves moved."""
+    """accelerator.prepare(model, optimizer, loader) gives its arguments back, moved."""
     values = tuple(resolve(value, call.run.path) for value in call.arguments.positional)
     if call.api.facts.get("moves"):
         values = tuple(_on_own_device(call, value) for value in values)
