@@ -277,11 +277,11 @@ def _compare_constants(operator: str, left: Const, right: Const) -> Value:
 
 
 def _compare_index(operator: str, left: Index, number: object) -> Value:
+    if left.argument is not None and (number in (None, -1) or (operator, number) == ("<", 0)):
+        # "Not launched by torch.distributed.launch": only the option decides.
+        return _compare(operator, left.argument, Const(number))
     if not isinstance(number, (int, float)):
         return Const(False) if operator in ("==", "is") else Unknown()
-    if left.role is Role.LOCAL_ARGUMENT and number == -1 and left.argument is not None:
-        # -1 is the usual "not launched by torch.distributed.launch": only the option decides.
-        return _compare(operator, left.argument, Const(number))
     if left.role in RANKS or left.role is Role.PHYSICAL:
         least = 1 if left.exact and left.role in RANKS else 0
     elif left.role in COUNTS:
