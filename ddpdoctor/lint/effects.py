@@ -105,9 +105,22 @@ def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Objec
     return optimizer
 
 
+# Some of their arguments live on the CPU on purpose (the lengths of a packed sequence).
+_MIXES_DEVICES = (
+    "torch.utils",
+    "torch.save",
+    "torch.nn.utils",
+    "torch.distributed",
+    "torch.jit",
+    "torch.onnx",
+    "torch.broadcast",
+    "torch.is_",
+)
+
+
 def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> None:
     """torch.cat([a, b]), F.mse_loss(x, y): tensors of one call have to be on one device."""
-    if not name.startswith("torch.") or name.startswith(("torch.utils", "torch.save")):
+    if not name.startswith("torch.") or name.startswith(_MIXES_DEVICES):
         return
     tensors = [
         value
@@ -184,6 +197,10 @@ _MEMBERS = ("parameters", "named_parameters", "buffers", "children", "modules", 
 _SAME = ("train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply")
 
 
+# These take a tensor from any device: they copy it, or look at its shape only.
+_SHAPE_ONLY = ("copy_", "expand_as", "view_as", "reshape_as", "resize_as_", "type_as", "set_")
+
+
 def _tensor_method(
     run: Run, receiver: Object, name: str, arguments: Arguments, place: Place
 ) -> Value:
@@ -194,8 +211,9 @@ def _tensor_method(
             member = new_tensor(run, device_of(run, receiver), place)
             return Object(Name("torch." + name), {"#members": member, "#of": receiver}, place)
         return Unknown()
-    for value in arguments.positional:
-        combine(run, receiver, value, place)
+    if name not in _SHAPE_ONLY:
+        for value in arguments.positional:
+            combine(run, receiver, value, place)
     if name in ("item", "tolist", "numpy", "size", "dim", "numel"):
         return Unknown()
     return Object(receiver.cls, dict(receiver.attributes), place)

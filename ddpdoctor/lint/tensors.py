@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import map_value, resolve
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
+    Class,
     Const,
     Device,
     Dict,
@@ -99,13 +101,14 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
         return
     seen.add(id(module))
     run.heap.write(module.attributes, "#device", device)
+    moves_more = isinstance(module.cls, Class) and class_attribute(module.cls, "_apply") is not None
     for name, value in list(module.attributes.items()):
         if isinstance(name, str) and name.startswith("#") and name != "#children":
             continue
         value = resolve(value, run.path)
         if kind_of(value) == "module" and isinstance(value, Object):
             _move_module(run, value, device, seen)
-        elif is_state(value) and isinstance(value, Object):
+        elif isinstance(value, Object) and (is_state(value) or moves_more):
             run.heap.write(value.attributes, "#device", device)
         elif name == "#children" and isinstance(value, Sequence):
             for child in value.items:
