@@ -110,7 +110,8 @@ def _like(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
             if device is not None:
                 kwargs["device"] = device
             return real(*args, **kwargs)
-        return _placed(placer, index, real, *args, **kwargs)
+        # The pattern may be on meta.
+        return _placed(placer, index, real, *args, device=CPU, **kwargs)
 
     return like
 

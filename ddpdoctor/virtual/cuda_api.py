@@ -113,7 +113,7 @@ class _Driver:
         return self._process.in_bad_fork()
 
     def _cuda_init(self) -> None:
-        self._process.initialize()
+        self._process.cu_init()
 
     def _cuda_getDevice(self) -> int:
         self._process.initialize()

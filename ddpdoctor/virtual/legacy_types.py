@@ -26,11 +26,12 @@ _DTYPES = {
 
 
 def install(placer: Placer, patches: Patches) -> None:
-    for name, dtype in _DTYPES.items():
-        plain = getattr(torch, name)
+    plains = {name: getattr(torch, name) for name in _DTYPES}
+    for name, plain in plains.items():
+        dtype = _DTYPES[name]
         patches.set(torch, name, _tensor_type(placer, "torch", name, dtype, plain))
         patches.set(torch.cuda, name, _tensor_type(placer, "torch.cuda", name, dtype, plain))
-    _install_default(placer, patches)
+    _install_default(placer, patches, plains)
 
 
 def _tensor_type(placer: Placer, module: str, name: str, dtype: torch.dtype, plain: Any) -> Any:
@@ -61,7 +62,7 @@ def _tensor_type(placer: Placer, module: str, name: str, dtype: torch.dtype, pla
     )
 
 
-def _install_default(placer: Placer, patches: Patches) -> None:
+def _install_default(placer: Placer, patches: Patches, plains: dict[str, Any]) -> None:
     real = torch.set_default_tensor_type
 
     @functools.wraps(real)
@@ -70,6 +71,6 @@ def _install_default(placer: Placer, patches: Patches) -> None:
         placer.default_type_is_cuda = name.startswith("torch.cuda.")
         if placer.default_type_is_cuda:
             placer.process.initialize()
-        real(f"torch.{name.rpartition('.')[2]}")
+        real(plains[name.rpartition(".")[2]])
 
     patches.set(torch, "set_default_tensor_type", set_default_tensor_type)

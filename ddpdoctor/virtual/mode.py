@@ -60,7 +60,7 @@ class Plan:
         "lists",
         "name",
         "namespace",
-        "overload",
+        "operation",
         "run",
         "seeded",
         "simple",
@@ -70,8 +70,8 @@ class Plan:
     def __init__(self, func: OpOverload) -> None:
         schema = func._schema
         self.run = func._op
-        self.overload = func
         self.namespace, _, self.name = schema.name.partition("::")
+        self.operation = f"{schema.name}.{schema.overload_name}".rstrip(".")
         self.arguments = [argument.name for argument in schema.arguments]
         types = [str(argument.type) for argument in schema.arguments]
         self.lists = any("Tensor" in kind and "List" in kind for kind in types)
@@ -88,7 +88,8 @@ class Plan:
         tensors = any("Tensor" in kind for kind in types)
         handler = handlers.get(f"{self.namespace}::{self.name}") or handlers.get(self.namespace)
         if handler is None and self.device:
-            handler = create_like if tensors else create
+            numbers = not tensors or self.name in placement.NUMBERS
+            handler = create if numbers else create_like
         if handler is None and self.name in placement.CROSSING:
             handler = cross
         if handler is None and self.name in placement.CPU_ARGUMENTS:
@@ -141,7 +142,7 @@ class Placer:
     def general(self, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Any operation without a handler of its own."""
         tensors = list(named_tensors(plan, args, kwargs))
-        label = common_label(plan.name, tensors)
+        label = common_label(plan.operation, tensors)
         if plan.seeded and label is not None and label.index != CPU_INDEX:
             with self.generators(label.index):
                 result = plan.run(*args, **kwargs)
@@ -211,7 +212,7 @@ class PlacementMode(TorchDispatchMode):
                     return self._placer.general(plan, args, kwargs or {})
                 return plan.handler(self._placer, plan, args, kwargs or {})
             except NotImplementedError as error:
-                raise refusals.kernel_missing(func.name(), error) from error
+                raise refusals.kernel_missing(plan.operation, error) from error
 
     def _shared_label(self, args: Sequence[Any]) -> Label | None:
         """The label that every tensor has; _UNSETTLED where they differ or have no storage."""
@@ -268,7 +269,7 @@ def _tensors(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
             yield from _tensors(name, each)
 
 
-def common_label(name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> Label | None:
+def common_label(operation: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> Label | None:
     """The label all tensors share, or the one the operation settles on. Raises where it refuses."""
     common: Label | None = None
     for _, tensor in tensors:
@@ -278,7 +279,7 @@ def common_label(name: str, tensors: Sequence[tuple[str, torch.Tensor]]) -> Labe
         if common is None:
             common = label
         elif label.index != common.index:
-            return placement.settle(name, tensors)
+            return placement.settle(operation, tensors)
     return common
 
 
@@ -297,7 +298,7 @@ def create(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, An
 def create_like(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A factory that takes a tensor as its pattern (zeros_like, new_empty, sparse_coo_tensor ...)."""
     device, args, kwargs = _take_device(plan, args, kwargs)
-    label = common_label(plan.name, list(named_tensors(plan, args, kwargs)))
+    label = common_label(plan.operation, list(named_tensors(plan, args, kwargs)))
     index = placer.index_of(device)
     if index == CPU_INDEX or device is None:
         # C++ fills in "cpu" for "the device of the pattern".
@@ -351,12 +352,8 @@ def _take_device(
 def cross(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A copy between devices: the result is where the first argument is."""
     result = plan.run(*args, **kwargs)
-    first = list(named_tensors(plan, args[:1], {}))
-    label = label_of(first[0][1]) if first else None
-    if label is None:
-        label = common_label(
-            "copy", [(name, each) for name, each in named_tensors(plan, args, {})][:2]
-        )
+    labels = [label_of(tensor) for _, tensor in named_tensors(plan, args, {})]
+    label = next(filter(None, labels), None)
     if label is not None:
         placer.adopt(plan, args, kwargs, label.index)
         placer.mark(result, label.index)
@@ -372,23 +369,12 @@ def index(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any
         (helpers if position in free else own).extend(_tensors(name, value))
     for name, value in kwargs.items():
         own.extend(_tensors(name, value))
-    common = common_label(plan.name, own)
-    for name, tensor in helpers:
+    common = common_label(plan.operation, own)
+    for _, tensor in helpers:
         label = label_of(tensor)
         if label is None or common is None or label.index in (CPU_INDEX, common.index):
             continue
-        placement.refuse(
-            plan.name,
-            [each for _, each in (*own, *helpers)],
-            name,
-            label,
-            own[0][0],
-            common,
-            "indices should be either on cpu or on the same device as the indexed tensor "
-            f"({common.device})"
-            if "index" in plan.name
-            else None,
-        )
+        placement.refuse_index(plan.operation, [*own, *helpers], common)
     result = plan.run(*args, **kwargs)
     if common is not None:
         placer.adopt(plan, args, kwargs, common.index)
@@ -401,28 +387,26 @@ def index(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any
 
 def foreach(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Lists of tensors that meet index by index."""
-    lists = [
-        (name, list(value))
-        for name, value in (*zip(plan.arguments, args, strict=False), *kwargs.items())
-        if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)
-    ]
-    singles = [
-        (name, value)
-        for name, value in (*zip(plan.arguments, args, strict=False), *kwargs.items())
-        if isinstance(value, _Tensor)
-    ]
-    count = max((len(each) for _, each in lists), default=0)
-    indices: list[int | None] = []
-    for position in range(count):
-        tensors = [(name, each[position]) for name, each in lists if position < len(each)]
-        label = common_label(plan.name, tensors + [s for s in singles if s[1].dim() > 0])
-        indices.append(None if label is None else label.index)
+    arguments = (*zip(plan.arguments, args, strict=False), *kwargs.items())
+    lists = [(name, value) for name, value in arguments if isinstance(value, (list, tuple))]
+    lists = [(name, value) for name, value in lists if value and isinstance(value[0], _Tensor)]
+    length = max((len(value) for _, value in lists), default=0)
+    together = {label_of(tensor) for _, value in lists for tensor in value}
+    indices = {label.index for label in together if label is not None}
+    if len(indices) <= 1:
+        places = [*indices] * length
+    else:
+        single = [(name, value) for name, value in arguments if isinstance(value, _Tensor)]
+        places = []
+        for position in range(length):
+            tensors = [(name, value[position]) for name, value in lists if position < len(value)]
+            tensors += [(name, tensor) for name, tensor in single if tensor.dim() > 0]
+            label = common_label(plan.operation, tensors)
+            places.append(CPU_INDEX if label is None else label.index)
     result = plan.run(*args, **kwargs)
-    if plan.fresh and isinstance(result, (list, tuple)):
-        for position, each in enumerate(result):
-            found = indices[position] if position < len(indices) else None
-            if found is not None:
-                placer.mark(each, found)
+    if plan.fresh and places:
+        for place, tensor in zip(places, result, strict=False):
+            placer.mark(tensor, place)
     return result
 
 

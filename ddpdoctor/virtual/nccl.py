@@ -22,13 +22,6 @@ from ddpdoctor.virtual.properties import NCCL_VERSION, bus
 DEFAULT_TIMEOUT = timedelta(minutes=10)
 
 
-class NcclError(torch._C._DistBackendError):  # type: ignore[name-defined, misc]
-    """torch's DistBackendError, as ProcessGroupNCCL words it."""
-
-    __module__ = "torch.distributed"
-    __qualname__ = __name__ = "DistBackendError"
-
-
 class NcclOptions:
     """ProcessGroupNCCL.Options: accepted; only the timeout matters to gloo."""
 
@@ -116,7 +109,7 @@ class Communicator:
             return
         if self.bound is not None and self.bound != index:
             # ProcessGroupNCCL.cpp, initNCCLComm
-            raise NcclError(
+            raise dist.DistBackendError(
                 "Attempt to perform collective on tensor not on device passed to init_process_group"
             )
         self._process.memory(index)
@@ -143,7 +136,7 @@ class Communicator:
             self._store.wait(keys, self._timeout)
         except dist.DistStoreError as error:
             missing = [rank for rank in ranks if not self._store.check([f"{key}/{rank}"])]
-            raise NcclError(
+            raise dist.DistBackendError(
                 f"rank {self._rank} waited {self._timeout} for {_ranks(missing)} to join the NCCL "
                 "communicator; a real machine would hang here. They have not reached this "
                 "collective, or use another process group."
@@ -153,7 +146,7 @@ class Communicator:
         version = ".".join(map(str, NCCL_VERSION))
         if twins:
             # NCCL's init.cc up to 2.29; %lx of the bus id (busIdToInt64).
-            raise NcclError(
+            raise dist.DistBackendError(
                 "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, invalid usage "
                 f"(run with NCCL_DEBUG=WARN for details), NCCL version {version}\n"
                 "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
@@ -162,7 +155,7 @@ class Communicator:
                 f"{bus(device):x}000"
             )
         if len({tuple(peer) for peer in peers.values()}) < len(peers):
-            raise NcclError(
+            raise dist.DistBackendError(
                 "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, remote process "
                 f"exited or there was a network error, NCCL version {version}\n"
                 "ncclRemoteError: A call failed possibly due to a network error or a remote process "

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 from ddpdoctor.virtual import ledger, observers
@@ -33,8 +33,10 @@ _LIBRARY_FOLDERS = tuple(
 class Process:
     """The virtual CUDA driver's state in this process."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, start: Callable[[], object]) -> None:
+        """start: torch.cuda's own start, which calls cu_init and then what was put off until now."""
         self.machine = machine
+        self.start = start
         self.memories: list[DeviceMemory | None] = []
         self.initialized = False
         self._devices: tuple[Device, ...] = ()
@@ -52,9 +54,15 @@ class Process:
         return self._devices
 
     def initialize(self) -> None:
-        """cuInit: fixes the visible devices. Raises RuntimeError without any, or in a forked child."""
+        """Starts CUDA where it has not started. Raises RuntimeError in a forked child."""
         if self.initialized:
             self.check_fork()
+        else:
+            self.start()
+
+    def cu_init(self) -> None:
+        """cuInit: fixes the visible devices. Raises RuntimeError where there are none."""
+        if self.initialized:
             return
         devices = visible_devices(self.machine)
         if not devices:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import torch
+
 from ddpdoctor.virtual import (
     autocast,
     batch_norm,
+    composites,
     creation,
     cuda_api,
     data_parallel,
@@ -33,7 +36,7 @@ def switch_on(machine: Machine) -> None:
     """
     if _on:
         raise RuntimeError("virtual GPUs are on already in this process")
-    process = Process(machine)
+    process = Process(machine, torch.cuda._lazy_init)
     placer = Placer(Labels(process))
     patches = Patches()
     cuda_api.install(process, patches)
@@ -43,6 +46,7 @@ def switch_on(machine: Machine) -> None:
     legacy_types.install(placer, patches)
     storages.install(placer, patches)
     autocast.install(patches)
+    composites.install(placer, patches)
     for part in (device_type, data_parallel, batch_norm, refusals):
         part.install(patches)
     distributed.install(placer, patches)

@@ -114,11 +114,13 @@ def zero():
 
 
 def fsdp1():
+    if KIND == "cpu":
+        return []  # it refuses a machine without an accelerator
     from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 
     losses = []
     for original in (False, True):
-        model = FSDP(net(), device_id=DEVICE if KIND == "cuda" else None, use_orig_params=original)
+        model = FSDP(net(), device_id=DEVICE, use_orig_params=original)
         losses += train(model, sgd(model), skip=False)
     return losses
 
@@ -144,7 +146,6 @@ def tensor_parallel():
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 6)).to(DEVICE)
     torch.manual_seed(0)
     for parameter in model.parameters():
-        nn.init.normal_(parameter.data.copy_(torch.randn(parameter.shape)), std=0.0)
         parameter.data.copy_(torch.randn(parameter.shape))
     model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     optimizer = sgd(model)

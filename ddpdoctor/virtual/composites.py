@@ -1,0 +1,42 @@
+"""Functions made of several operations whose own code looks at devices, in C++ where it sees the CPU."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from ddpdoctor.virtual.labels import CPU_INDEX, label_of
+from ddpdoctor.virtual.mode import Placer
+from ddpdoctor.virtual.patches import Patches
+
+
+def install(placer: Placer, patches: Patches) -> None:
+    patches.set(torch.linalg, "matrix_rank", _beside_input(placer, torch.linalg.matrix_rank))
+    for owner in (torch, torch.functional):
+        patches.set(owner, "meshgrid", _meshgrid(torch.functional.meshgrid))
+
+
+def _beside_input(placer: Placer, real: Any) -> Any:
+    @functools.wraps(real)
+    def beside_input(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Some results are made by a factory alone, "on the input's device"."""
+        result = real(input, *args, **kwargs)
+        label = label_of(input)
+        placer.mark(result, CPU_INDEX if label is None else label.index)
+        return result
+
+    return beside_input
+
+
+def _meshgrid(real: Any) -> Any:
+    @functools.wraps(real)
+    def meshgrid(*tensors: Any, **kwargs: Any) -> Any:
+        """It only makes views, so nothing else would notice (aten/src/ATen/native/TensorShape.cpp)."""
+        each = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], torch.Tensor) else tensors
+        if len({tensor.device for tensor in each}) > 1:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
+        return real(*tensors, **kwargs)
+
+    return meshgrid

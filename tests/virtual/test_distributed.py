@@ -1,0 +1,88 @@
+"""torch.distributed on virtual GPUs: the same figures as gloo on the CPU, and NCCL's rules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.fixture(scope="module")
+def figures(torchrun):
+    """The figures of every way to train in parallel, on virtual GPUs and on the plain CPU."""
+    runs = {}
+    for kind, gpus in (("cuda", 2), ("cpu", 0)):
+        done = torchrun(2, PROGRAMS / "parallel.py", kind, gpus=gpus)
+        assert done.returncode == 0, done.stderr[-4000:]
+        runs[kind] = json.loads(done.stdout.splitlines()[-1])
+    return runs
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "plain",
+        "static_graph_bucket_view",
+        "no_sync",
+        "comm_hooks",
+        "join",
+        "zero",
+        "fsdp2",
+        "tensor_parallel",
+        "collectives",
+        "sync_batch_norm",
+        "checkpoint",
+    ],
+)
+def test_training_in_parallel_gives_the_cpus_figures_bit_for_bit(figures, scenario):
+    assert figures["cuda"][scenario] == figures["cpu"][scenario]
+
+
+def test_fsdp1_gives_fsdp2s_figures(figures):
+    # FSDP1 refuses a machine without an accelerator, so the CPU has no figures for it.
+    assert figures["cuda"]["fsdp1"] == figures["cuda"]["fsdp2"] * 2
+
+
+def test_two_ranks_on_one_gpu_are_refused_in_nccls_words(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "duplicate", gpus=2)
+    assert done.returncode == 1
+    assert "DistBackendError: NCCL error in: " in done.stderr
+    assert "ncclInvalidUsage: This usually reflects invalid usage of NCCL library." in done.stderr
+    assert "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 10000" in done.stderr
+
+
+def test_device_id_forms_the_communicator_at_once(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "eager", gpus=2)
+    assert "Duplicate GPU detected" in done.stderr
+    assert "in init_process_group" in done.stderr
+
+
+def test_an_input_on_the_wrong_gpu_is_refused_in_pytorchs_words(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "mixed", gpus=2)
+    assert "Expected all tensors to be on the same device" in done.stderr
+    assert "cuda:1" in done.stderr
+
+
+def test_object_collectives_go_through_the_current_device(torchrun):
+    assert "Duplicate GPU" in torchrun(2, PROGRAMS / "rules.py", "object", gpus=2).stderr
+
+
+def test_a_rank_that_never_comes_ends_in_a_diagnosis(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "absent", gpus=2)
+    assert "rank 0 waited 0:00:05 for rank 1 to join the NCCL communicator" in done.stderr
+
+
+def test_which_tensors_a_group_takes(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "several", gpus=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == [
+        "RuntimeError: No backend type associated with device type cpu",
+        "DistBackendError: Attempt to perform collective on tensor not on device passed to "
+        "init_process_group",
+        "ValueError: Tensors must be CUDA and dense",
+        "monitored_barrier is only implemented for GLOO backend.",
+        "4.0 [0, 1] 2097152",
+    ]
