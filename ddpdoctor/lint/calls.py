@@ -38,7 +38,7 @@ def call(run: Run, callee: Value, arguments: Arguments, place: Place) -> Value:
 
 
 def _call(run: Run, callee: Value, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.effects import call_library, call_method
+    from ddpdoctor.lint.effects import call_library, call_method, escape
 
     if isinstance(callee, Name):
         return call_library(run, callee.name, arguments, place)
@@ -64,7 +64,17 @@ def _call(run: Run, callee: Value, arguments: Arguments, place: Place) -> Value:
         return callee.call(arguments, place)
     if isinstance(callee, Object):
         return call_object(run, callee, arguments, place)
+    if isinstance(callee, Unknown):
+        escape(run, _imported_as(callee), arguments, place)
     return Unknown()
+
+
+def _imported_as(callee: Unknown) -> str:
+    """The full name of something that the program imports from a file that is not there."""
+    key = callee.key
+    if isinstance(key, tuple) and key[0] == "import":
+        return f"{key[1]}.{key[2]}"
+    return ""
 
 
 def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -> Value:

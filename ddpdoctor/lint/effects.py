@@ -86,7 +86,7 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     if name.startswith("torch.optim.") and last[:1].isupper():
         return _optimizer(run, name, arguments, place)
     _meet_arguments(run, name, arguments, place)
-    _escape(run, name, arguments, place)
+    escape(run, name, arguments, place)
     if last[:1].isupper():
         return Object(Name(name), {}, place)
     if name.startswith("torch.") and any(
@@ -158,7 +158,7 @@ def call_method(
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
         return receiver
-    _escape(run, name, arguments, place)
+    escape(run, "", arguments, place)
     return Unknown()
 
 
@@ -219,8 +219,8 @@ def _tensor_method(
     return Object(receiver.cls, dict(receiver.attributes), place)
 
 
-def _escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
-    """A call that cannot be followed.
+def escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
+    """A call that cannot be followed. name: of the function, "" for a method of something unknown.
 
     It may bind the process if its name says that it sets up, and it may move modules.
     """
