@@ -8,7 +8,7 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace, is_constant
-from ddpdoctor.lint.values import Const, Device, Dict, Unknown, Value
+from ddpdoctor.lint.values import Const, Device, Dict, Place, Unknown, Value
 
 _SPREADS = ("auto", "balanced", "balanced_low_0", "sequential")
 
@@ -25,9 +25,10 @@ def check(trace: Trace) -> Iterator[Draft]:
         spread = all(kind == "spread" for kind in kinds)
         if spread and not sure:
             continue  # one process with the model over all GPUs is what "auto" is for
+        written = _written(leaves) or event.place
         yield Draft(
             "DDP305",
-            event.place,
+            written,
             "device_map spreads the model over all GPUs in every process"
             if spread
             else "device_map puts the model on one and the same GPU in every process",
@@ -39,7 +40,18 @@ def check(trace: Trace) -> Iterator[Draft]:
             'with `device_map=\'auto\'` in any distributed mode"; right while one process runs',
             repair='device_map={"": local_rank}, or leave device_map out and let the trainer place '
             "the model",
+            related=((event.place, "takes effect here"),) if written != event.place else (),
         )
+
+
+def _written(leaves: list[Value]) -> Place | None:
+    """Where the device map's value stands, if it is written down as a constant."""
+    for leaf in leaves:
+        values = list(leaf.entries.values()) if isinstance(leaf, Dict) else [leaf]
+        for value in values:
+            if value.origin is not None:
+                return value.origin
+    return None
 
 
 def _kind(trace: Trace, event: Event, leaf: Value) -> str | None:
