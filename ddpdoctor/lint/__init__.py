@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddpdoctor.config import Config
 from ddpdoctor.findings import Finding
 
 if TYPE_CHECKING:
@@ -24,25 +25,17 @@ class Linted:
     skipped: tuple[str, ...]
 
 
-def lint(
-    paths: Iterable[Path], *, codes: Sequence[str] | None = None, tables: Iterable[Path] = ()
-) -> Linted:
-    """Findings of the programs in these files and folders.
-
-    codes: the rules to apply, all by default. Raises DdpdoctorError where the job cannot be done.
-    """
+def lint(paths: Iterable[Path], config: Config | None = None) -> Linted:
+    """Findings of the programs in these files and folders, by every rule unless config says
+    otherwise. Raises DdpdoctorError where the job cannot be done."""
     from ddpdoctor.lint.analysis import with_deep_stack
     from ddpdoctor.lint.engine import lint_paths
 
-    return with_deep_stack(lambda: lint_paths(list(paths), codes, list(tables)))
+    return with_deep_stack(lambda: lint_paths(list(paths), config or Config()))
 
 
 def repair(
-    paths: Iterable[Path],
-    *,
-    unsafe: bool = False,
-    codes: Sequence[str] | None = None,
-    tables: Iterable[Path] = (),
+    paths: Iterable[Path], config: Config | None = None, *, unsafe: bool = False
 ) -> Repaired:
     """What the fixes make of these files and folders; nothing is written. unsafe: all fixes, not
     the safe ones alone. Raises DdpdoctorError where the job cannot be done."""
@@ -50,11 +43,9 @@ def repair(
     from ddpdoctor.lint.engine import lint_paths
     from ddpdoctor.lint.rounds import repair
 
-    wanted, known = list(paths), list(tables)
+    wanted, settings = list(paths), config or Config()
     return with_deep_stack(
-        lambda: repair(
-            lambda contents: lint_paths(wanted, codes, known, contents), unsafe=unsafe
-        )
+        lambda: repair(lambda contents: lint_paths(wanted, settings, contents), unsafe=unsafe)
     )
 
 

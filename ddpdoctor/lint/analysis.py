@@ -16,6 +16,7 @@ from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.rule import Draft, all_rules
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.sources import Module, Project
+from ddpdoctor.lint.suppressions import unsuppressed
 from ddpdoctor.lint.values import Arguments, Place
 
 T = TypeVar("T")
@@ -115,19 +116,19 @@ def finish(drafts: Iterable[Draft]) -> list[Finding]:
     for draft in unique.values():
         for place in _places(draft):
             wanted.setdefault(place.module, []).append(place)
+    texts = {module: source_text(module.data(), module.tree()) for module in wanted}
     found = {
-        module: positions(
-            module.tree(),
-            [place.node for place in places],
-            source_text(module.data(), module.tree()),
-        )
+        module: positions(module.tree(), [place.node for place in places], texts[module])
         for module, places in wanted.items()
     }
 
     def find(place: Place) -> Range:
         return found[place.module][id(place.node)]
 
-    findings = [_finding(draft, find) for draft in unique.values()]
+    findings: list[Finding] = []
+    for module, text in texts.items():
+        own = [_finding(draft, find) for draft in unique.values() if draft.place.module is module]
+        findings += unsuppressed(own, module.tree(), text)
     findings.sort(key=lambda finding: (finding.filename, finding.location, finding.code))
     return findings
 

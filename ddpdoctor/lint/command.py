@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from ddpdoctor.config import Config, find_config
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint import Linted, lint, repair
 from ddpdoctor.lint.edits import encoding_of
 from ddpdoctor.lint.replacing import replace_files
 from ddpdoctor.lint.rounds import Repaired
-from ddpdoctor.lint.rule import all_rules
 from ddpdoctor.report import Screen, Summary, closing, render
 from ddpdoctor.report.diff import unified_diff
 from ddpdoctor.report.terminal import printable, write
@@ -32,13 +33,13 @@ def lint_command(
 ) -> int:
     """Exit code 0: nothing found (or, with --diff, to change), 1: something. Raises
     DdpdoctorError."""
-    codes = chosen_rules(select, ignore)
     files = [Path(path) for path in paths or (".",)]
+    config = _with_options(find_config(files), select, ignore)
     if not fix and not diff:
         if unsafe_fixes:
             raise DdpdoctorError("--unsafe-fixes goes with --fix or --diff")
-        return _report(lint(files, codes=codes), output_format)
-    repaired = repair(files, unsafe=unsafe_fixes, codes=codes)
+        return _report(lint(files, config), output_format)
+    repaired = repair(files, config, unsafe=unsafe_fixes)
     if diff:
         return _show_diff(repaired)
     replace_files(repaired.before, repaired.after)
@@ -88,19 +89,14 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def chosen_rules(select: str | None, ignore: str | None) -> list[str]:
-    """The codes to apply; a prefix such as DDP1 means a group."""
-    known = list(all_rules())
-    chosen = _matching(select, known) if select else known
-    left_out = _matching(ignore, known) if ignore else []
-    return [code for code in chosen if code not in left_out]
+def _with_options(config: Config, select: str | None, ignore: str | None) -> Config:
+    """The command line's rules: --select in place of the project's, --ignore on top of it."""
+    return replace(
+        config,
+        select=_words(select) or config.select,
+        ignore=(*config.ignore, *_words(ignore)),
+    )
 
 
-def _matching(text: str, known: list[str]) -> list[str]:
-    codes: list[str] = []
-    for word in filter(None, (part.strip().upper() for part in text.split(","))):
-        matches = [code for code in known if code.startswith(word)]
-        if not matches:
-            raise DdpdoctorError(f"unknown rule {word}; `ddpdoctor rules` lists them")
-        codes += matches
-    return codes
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())

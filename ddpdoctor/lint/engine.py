@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ddpdoctor.config import Config
 from ddpdoctor.findings import DdpdoctorError, Finding
 from ddpdoctor.lint import Linted, apis
 from ddpdoctor.lint.analysis import judge
@@ -16,20 +17,21 @@ from ddpdoctor.lint.sources import Project, Unreadable
 
 def lint_paths(
     paths: list[Path],
-    codes: Sequence[str] | None,
-    tables: Iterable[Path],
+    config: Config,
     contents: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Linted:
     """contents: files, by their real paths, that are taken to hold this (repairs not written)."""
-    known = apis.load(tables)
+    known = apis.load(config.apis)
     project = Project(frozenset(known.libraries), contents)
     found = candidates(paths)
-    chosen = list(all_rules()) if codes is None else list(codes)
+    chosen = config.codes(all_rules())
     findings: dict[tuple[object, ...], Finding] = {}
     skipped = {path: problem for path, problem in found.skipped}
     files: set[Path] = set()
     programs = 0
     for entry in found.entries:
+        if config.excludes(entry) and entry not in paths:
+            continue
         module = project.script(entry)
         try:
             judged = judge(module, project, known, chosen)
@@ -40,11 +42,12 @@ def lint_paths(
         files.update(judged.reached)
         skipped.update(judged.problems)
         for finding in judged.findings:
-            findings.setdefault((finding.code, finding.filename, finding.location), finding)
+            if not config.ignores(finding):
+                findings.setdefault((finding.code, finding.filename, finding.location), finding)
     if len(paths) == 1 and paths[0].is_file() and paths[0] in skipped:
         raise DdpdoctorError(f"{paths[0]}: {skipped[paths[0]]}")
     return Linted(
-        tuple(_shown(finding) for finding in findings.values()),
+        tuple(findings.values()),
         max(found.files, len(files)),
         programs,
         tuple(f"{_relative(path)}: {problem}" for path, problem in sorted(skipped.items())),
@@ -57,9 +60,3 @@ def _relative(path: Path) -> str:
         return str(path.absolute().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
-
-
-def _shown(finding: Finding) -> Finding:
-    return finding
-
-
