@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,8 @@ def test_the_examples_are_programs_that_mark_the_defect(rule: Rule) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[tuple[int, str]]]:
-    """What one run of lint finds in the examples of all rules: (row, code) by CODE/bad.py."""
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What one run of lint finds in the examples of all rules, by "CODE/bad.py"."""
     folder = tmp_path_factory.mktemp("examples")
     for rule in rules().values():
         if rule.phase == "lint":
@@ -82,19 +83,28 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[tuple[int
             (folder / rule.code / "good.py").write_text(rule.good)
     result = ddpdoctor("lint", "--output-format", "json", str(folder))
     assert result.returncode == 1, result.stderr
-    by_file: dict[Path, list[tuple[int, str]]] = {}
+    by_file: dict[str, list[dict[str, Any]]] = {}
     for one in json.loads(result.stdout):
-        place = Path(one["filename"]).relative_to(folder)
-        by_file.setdefault(place, []).append((one["location"]["row"], one["code"]))
+        by_file.setdefault(str(Path(one["filename"]).relative_to(folder)), []).append(one)
     return by_file
 
 
 @lint_rule
 def test_lint_finds_in_an_example_what_it_marks(
-    rule: Rule, found: dict[Path, list[tuple[int, str]]]
+    rule: Rule, found: dict[str, list[dict[str, Any]]]
 ) -> None:
-    assert sorted(found.get(Path(rule.code, "bad.py"), [])) == markers(rule.bad)
-    assert found.get(Path(rule.code, "good.py"), []) == []
+    in_bad = [(one["location"]["row"], one["code"]) for one in found[f"{rule.code}/bad.py"]]
+    assert sorted(in_bad) == markers(rule.bad)
+    assert f"{rule.code}/good.py" not in found
+
+
+@lint_rule
+def test_a_page_tells_the_severity_and_the_fix_of_its_example(
+    rule: Rule, found: dict[str, list[dict[str, Any]]]
+) -> None:
+    own = next(one for one in found[f"{rule.code}/bad.py"] if one["code"] == rule.code)
+    fix = own["fix"]["applicability"] if own["fix"] else "none"
+    assert (rule.severity.value, rule.fix) == (own["severity"], fix)
 
 
 def test_explain_prints_the_page_of_a_rule() -> None:
