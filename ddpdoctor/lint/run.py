@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.heap import Heap
+from ddpdoctor.lint.reach import views
 from ddpdoctor.lint.trace import Event, Process, State, Trace
 from ddpdoctor.lint.values import (
     Arguments,
@@ -35,6 +36,9 @@ MOST_DEPTH = 60
 MOST_ENTRIES = 40  # of one function
 
 UNBOUND = Const(None)
+
+# Looking at what the frames hold costs time, and these events come by the thousand.
+_NEVER_REPAIRED = frozenset({"meet", "keep", "lookup", "query", "variable"})
 
 
 class Frame:
@@ -134,6 +138,7 @@ class Run:
             device,
             arguments or Arguments(),
             tuple(frame.call for frame in self.frames if frame.call is not None),
+            views(self) if kind not in _NEVER_REPAIRED else (),
             detail,
         )
         self.trace.events.append(event)

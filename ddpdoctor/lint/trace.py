@@ -20,6 +20,7 @@ from ddpdoctor.lint.values import (
 )
 
 if TYPE_CHECKING:
+    from ddpdoctor.lint.reach import View
     from ddpdoctor.lint.sources import Module
 
 
@@ -66,7 +67,8 @@ class Event:
 
     kind: what, in the words of rules/apis. name: the call as a person would say it. device: the
     device concerned (a Device, unknown, or None where none is given). stack: the calls that led
-    here, innermost last. detail: what else this kind of event has.
+    here, innermost last. views: what each frame can name there, for repairs, outermost first.
+    detail: what else this kind of event has.
     """
 
     kind: str
@@ -78,6 +80,7 @@ class Event:
     device: Value | None
     arguments: Arguments
     stack: tuple[Place, ...]
+    views: tuple[View, ...]
     detail: dict[str, Any] = field(default_factory=dict)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.repairs import write_device
+from ddpdoctor.lint.rewrites import environment_default, write_device
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Place, Unknown
@@ -35,5 +35,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="use the local rank: int(os.environ['LOCAL_RANK']), or \"cuda\" once "
             "torch.cuda.set_device(local_rank) was called",
             related=related,
-            fix=None if option else write_device(trace, event, written),
+            fix=environment_default(written, safe=False)
+            if option
+            else write_device(trace, event, written),
         )

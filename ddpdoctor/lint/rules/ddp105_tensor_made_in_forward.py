@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.repairs import device_of_input
+from ddpdoctor.lint.rewrites import device_of_input
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Const, Device, Object, Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.repairs import bind_process
+from ddpdoctor.lint.bindings import bind_process
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 
@@ -24,7 +24,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom="NCCL hangs or reports a duplicate GPU, and all ranks show up on GPU 0",
             repair="call torch.cuda.set_device(local_rank) before this line",
             related=tuple((event.place, "relies on the current device") for event in uses[:3]),
-            fix=bind_process(group),
+            fix=bind_process(trace, group),
         )
 
 

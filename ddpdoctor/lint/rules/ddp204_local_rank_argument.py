@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.repairs import environment_default
+from ddpdoctor.lint.rewrites import environment_default
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.rules.ddp203_global_rank_as_index import _devices
 from ddpdoctor.lint.trace import Event, Trace
@@ -32,7 +32,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="all ranks on one GPU; NCCL hangs or reports a duplicate GPU",
                 repair="read the local rank from the environment: int(os.environ['LOCAL_RANK'])",
                 related=((event.place, "used as the GPU index here"),),
-                fix=environment_default(index.origin),
+                fix=environment_default(index.origin, safe=True),
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
-from ddpdoctor.lint.repairs import write_index
+from ddpdoctor.lint.rewrites import environment_default, write_index
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Place, Sequence, Unknown, Value
@@ -36,7 +36,9 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="NCCL hangs or reports a duplicate GPU; one GPU at 100 %, the rest idle",
                 repair=f"{name}=[local_rank]" if name == "device_ids" else f"{name}=local_rank",
                 related=related,
-                fix=None if option else write_index(trace, event, written),
+                fix=environment_default(written, safe=False)
+                if option
+                else write_index(event, written),
             )
             break  # output_device has the same cause
 

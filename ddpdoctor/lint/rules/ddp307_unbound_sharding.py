@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.repairs import bind_first_group
+from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Const, Device

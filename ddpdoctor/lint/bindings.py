@@ -1,0 +1,170 @@
+"""Repairs that bind a process to its own GPU: one line before CUDA starts cures most findings."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ddpdoctor.lint.local_ranks import library_name, own_device
+from ddpdoctor.lint.reach import View
+from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Place
+
+
+def bind_process(trace: Trace, group: Event) -> Repair | None:
+    """Bind the process before its process group opens, and before anything uses CUDA."""
+    if group.detail.get("framework") or not group.views:
+        return None
+    uses = [event for event in trace.before(group) if _uses_current_device(trace, event)]
+    point = _point(uses[0], group) if uses else (group.place, group.views[-1])
+    if point is None:
+        return None
+    place, view = point
+    code, imports = _set_device(place, view)
+    guard = None
+    if _may_be_on_cpu(trace, group):
+        guard, more = library_name(place, "torch.cuda.is_available")
+        guard, imports = f"{guard}()", (*imports, *more)
+    return Repair(
+        "Bind every rank to its own GPU before the process group opens",
+        (InsertBefore(place, code, guard),),
+        safe=True,
+        imports=_once(imports),
+    )
+
+
+def bind_first_group(trace: Trace, event: Event) -> Repair | None:
+    """The line that would cure an un-indexed use: where its process group is opened."""
+    for group in trace.groups(event):
+        if group.process is event.process and not group.detail.get("framework"):
+            return bind_process(trace, group)
+    return None
+
+
+def bind_earlier(bind: Event, use: Event) -> Repair | None:
+    """Bind the process before an earlier use of CUDA: move the line, or write one."""
+    point = _point(use, bind)
+    if point is None:
+        return None
+    place, view = point
+    message = "Bind every rank to its own GPU before the first use of CUDA"
+    moved = _moved(bind, place)
+    if moved is not None:
+        return Repair(message, (InsertBefore(place, moved), Remove(_line_of(bind.place))))
+    code, imports = _set_device(place, view)
+    return Repair(message, (InsertBefore(place, code),), imports=_once(imports))
+
+
+def bind_thread(event: Event) -> Repair | None:
+    """Bind the thread before it uses the current device."""
+    if not event.views:
+        return None
+    code, imports = _set_device(event.place, event.views[-1])
+    return Repair(
+        "Bind the thread to the rank's GPU",
+        (InsertBefore(event.place, code),),
+        imports=_once(imports),
+    )
+
+
+def _set_device(place: Place, view: View) -> tuple[str, tuple[str, ...]]:
+    function, imports = library_name(place, "torch.cuda.set_device")
+    device = own_device(place, view)
+    return f"{function}({device.text})", (*device.imports, *imports)
+
+
+def _point(first: Event, later: Event) -> tuple[Place, View] | None:
+    """The place just before an event in the innermost frame that both events are reached from,
+    and that frame as it is there."""
+    depth = 0
+    for mine, theirs in zip(first.views, later.views, strict=False):
+        if mine.frame is not theirs.frame:
+            break
+        depth += 1
+    while depth < len(first.views) and first.views[depth].frame.call is None:
+        depth += 1  # the body of an imported module is nobody's call
+    if depth == 0:
+        return None
+    call = first.views[depth].frame.call if depth < len(first.views) else first.place
+    return None if call is None else (call, first.views[depth - 1])
+
+
+def _uses_current_device(trace: Trace, event: Event) -> bool:
+    if event.process.kind == "thread":
+        return False
+    if event.kind in ("place", "create"):
+        return trace.unindexed(event)
+    return (
+        event.kind in ("context", "objects")
+        and event.device is None
+        and not event.detail.get("only_started")
+        and trace.needs_current_device(event)
+    )
+
+
+def _may_be_on_cpu(trace: Trace, group: Event) -> bool:
+    """Whether the process group can also open on a machine without GPUs."""
+    given = group.detail["api"].argument("backend", group.arguments)
+    return any(
+        not (isinstance(leaf, Const) and leaf.value in (None, "nccl"))
+        for leaf in trace.alternatives(group, given)
+    )
+
+
+def _moved(bind: Event, place: Place) -> str | None:
+    """The line that binds, if it can stand before a place: in its block, on a line of its own,
+    and without a name that the lines between give a value to."""
+    module = bind.place.module
+    line = _line_of(bind.place).node
+    target = statement_around(place.module, place.node)
+    if module is not place.module or not isinstance(line, cst.SimpleStatementLine):
+        return None
+    block = path_to(module, line)[-2]
+    if not isinstance(block, (cst.Module, cst.IndentedBlock)) or len(line.body) != 1:
+        return None
+    body: list[cst.CSTNode] = list(block.body)
+    if target not in body or not isinstance(line.body[0], cst.Expr) or body[-1] is line:
+        return None
+    between = body[body.index(target) : body.index(line)]
+    if _names(line) & {name for statement in between for name in _assigned(statement)}:
+        return None
+    comment = line.trailing_whitespace.comment
+    code = module.tree().code_for_node(line.body[0])
+    return code if comment is None else f"{code}  {comment.value}"
+
+
+def _line_of(place: Place) -> Place:
+    return Place(place.module, statement_around(place.module, place.node))
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    names: set[str] = set()
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        if isinstance(inner, cst.Name):
+            names.add(inner.value)
+        stack.extend(inner.children)
+    return names
+
+
+def _assigned(node: cst.CSTNode) -> set[str]:
+    """The names that a statement may give a value to, attributes counted under their object."""
+    names: set[str] = set()
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        if isinstance(
+            inner, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For)
+        ):
+            names |= _names(inner.target)
+        elif isinstance(inner, (cst.FunctionDef, cst.ClassDef)):
+            names.add(inner.name.value)
+        elif isinstance(inner, (cst.Import, cst.ImportFrom, cst.AsName)):
+            names |= _names(inner)
+        stack.extend(inner.children)
+    return names
+
+
+def _once(imports: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(imports))

@@ -1,0 +1,69 @@
+"""The code by which a repair says "this rank's own GPU" at a place of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from ddpdoctor.lint.imports import spelled
+from ddpdoctor.lint.reach import View
+from ddpdoctor.lint.repairs import path_to, statement_around
+from ddpdoctor.lint.trace import Event
+from ddpdoctor.lint.values import Place
+
+
+@dataclass(frozen=True)
+class Code:
+    """An expression, and the modules that a file has to import for it."""
+
+    text: str
+    imports: tuple[str, ...] = ()
+
+    def in_text(self) -> str:
+        """As it stands within the double quotes of an f-string."""
+        return self.text.replace('"', "'")
+
+
+def from_environment(place: Place, default: str = "0") -> Code:
+    """The local rank as torchrun sets it; a run of one process without it has the default."""
+    environ, imports = library_name(place, "os.environ")
+    return Code(f'int({environ}.get("LOCAL_RANK", {default}))', imports)
+
+
+def own_rank(place: Place, view: View | None = None) -> Code:
+    """The local rank: a variable of the frame, if there is one that the place can see."""
+    if view is not None and view.rank is not None and _sees(place):
+        return Code(view.rank)
+    return from_environment(place)
+
+
+def own_device(place: Place, view: View | None = None) -> Code:
+    """What set_device takes: the local rank, or a device with it."""
+    if view is not None and view.rank is None and view.device is not None and _sees(place):
+        return Code(view.device)
+    return own_rank(place, view)
+
+
+def own_rank_at(event: Event, written: Place) -> Code:
+    """The local rank at a place that an event takes a value from. The variables of the event's
+    frame exist there only if it is in the same statement."""
+    module = written.module
+    same = module is event.place.module and statement_around(
+        module, written.node
+    ) is statement_around(module, event.place.node)
+    return own_rank(written, event.views[-1] if same and event.views else None)
+
+
+def library_name(place: Place, full: str) -> tuple[str, tuple[str, ...]]:
+    """How code at a place writes a library's dotted name, and what has to be imported for it."""
+    name = spelled(place.module, full, path_to(place.module, place.node))
+    return (full, (full.partition(".")[0],)) if name is None else (name, ())
+
+
+def _sees(place: Place) -> bool:
+    """A lambda's and a comprehension's variables do not exist in the statement around it."""
+    return not any(
+        isinstance(node, (cst.Lambda, cst.BaseComp))
+        for node in path_to(place.module, place.node)[:-1]
+    )

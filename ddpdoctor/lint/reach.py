@@ -1,0 +1,71 @@
+"""What the code around an event can name: its own local rank, for repairs that write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.values import Device, Dict, Index, Object, Role, Scope, Value
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.run import Frame, Run
+
+
+@dataclass(frozen=True)
+class View:
+    """A frame at one moment. rank: an expression that is the local rank there, such as
+    "args.gpu", or None; device: one that is the rank's own device."""
+
+    frame: Frame
+    rank: str | None
+    device: str | None
+
+
+def views(run: Run) -> tuple[View, ...]:
+    """The frames that are being run, outermost first."""
+    return tuple(_view(run, frame) for frame in run.frames)
+
+
+def _view(run: Run, frame: Frame) -> View:
+    ranks: list[str] = []
+    devices: list[str] = []
+    for text, value in _named(run, frame):
+        if _is_own(value):
+            ranks.append(text)
+        elif isinstance(value, Device) and value.kind == "cuda" and _is_own(value.index):
+            devices.append(text)
+    return View(frame, _best(ranks), _best(devices))
+
+
+def _best(texts: list[str]) -> str | None:
+    """A plain variable before an attribute, a name that says local before another."""
+    return min(texts, key=lambda text: (not text.isidentifier(), "local" not in text), default=None)
+
+
+def _is_own(value: Value | None) -> bool:
+    return isinstance(value, Index) and value.role is Role.LOCAL and value.exact
+
+
+def _named(run: Run, frame: Frame) -> Iterator[tuple[str, Value]]:
+    seen: set[str] = set()
+    scope: Scope | None = frame.scope
+    while scope is not None:
+        for name, held in list(scope.variables.items()):
+            if not isinstance(name, str) or not name.isidentifier() or name in seen:
+                continue
+            seen.add(name)
+            value = resolve(held, run.path)
+            yield name, value
+            if scope is not frame.scope:
+                continue
+            if isinstance(value, Object):
+                for attribute, inner in list(value.attributes.items()):
+                    if isinstance(attribute, str) and attribute.isidentifier():
+                        yield f"{name}.{attribute}", resolve(inner, run.path)
+            elif isinstance(value, Dict):
+                for key, inner in list(value.entries.items()):
+                    if isinstance(key, str) and key.isidentifier():
+                        yield f'{name}["{key}"]', resolve(inner, run.path)
+        scope = scope.outer
