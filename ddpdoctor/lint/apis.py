@@ -144,6 +144,16 @@ def _read(path: Path) -> dict[str, Any]:
             raise DdpdoctorError(f"{path}: section [{section}] has the wrong form")
     for section in ("calls", "methods"):
         for name, facts in table.get(section, {}).items():
-            if not isinstance(facts, dict) or not isinstance(facts.get("does"), str):
-                raise DdpdoctorError(f'{path}: [{section}] "{name}" needs does = "..."')
+            _check(path, section, name, facts)
     return table
+
+
+def _check(path: Path, section: str, name: str, facts: object) -> None:
+    from ddpdoctor.lint.effects import KINDS
+
+    does = facts.get("does") if isinstance(facts, dict) else None
+    if does not in KINDS:
+        known = ", ".join(sorted(KINDS))
+        raise DdpdoctorError(
+            f'{path}: [{section}] "{name}" needs does = "...", one of {known}'
+        )

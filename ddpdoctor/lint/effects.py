@@ -464,25 +464,29 @@ def _load(call: Call) -> Value:
         receiver=call.receiver,
         used=[],
     )
-    loaded = Object(None, {"#load": Const(event)}, call.place)
-    if call.receiver is not None:
-        event.detail["used"].append(call.place)  # Model.load_from_checkpoint makes the model itself
-    return loaded
+    if call.receiver is not None or call.argument("into") is not None:
+        event.detail["used"].append(call.place)  # the call fills a model itself
+    if isinstance(call.receiver, Class):
+        from ddpdoctor.lint.calls import call as call_value
+
+        return call_value(run, call.receiver, Arguments(open=True), call.place)
+    return Object(None, {"#load": Const(event)}, call.place)
 
 
 def _load_state(call: Call) -> Value:
     run = call.run
     state = call.argument("state")
+    receiver = call.receiver if call.receiver is not None else call.argument("into")
     if isinstance(state, Object) and "#load" in state.attributes:
         load = state.attributes["#load"]
         if isinstance(load, Const):
             load.value.detail["used"].append(call.place)
-    steps = call.receiver.attributes.get("#steps") if isinstance(call.receiver, Object) else None
+    steps = receiver.attributes.get("#steps") if isinstance(receiver, Object) else None
     run.record(
         "load_state",
         call.name,
         call.place,
-        receiver=call.receiver,
+        receiver=receiver,
         state=state,
         module_at=None if steps is None else device_of(run, steps),
     )
@@ -572,6 +576,8 @@ def _default_device(call: Call) -> Value:
 
 def _device(call: Call) -> Value:
     kind, index = call.argument("kind"), call.argument("index")
+    if "on" in call.api.facts:
+        kind = Const(call.api.facts["on"])
     if kind is None:
         return Unknown()
     if index is not None:
@@ -760,11 +766,17 @@ def _returns(call: Call) -> Value:
 
 
 def _spawn(call: Call) -> Value:
+    count, nodes = call.argument("count"), call.argument("nodes")
+    if nodes is not None and not (isinstance(nodes, Const) and nodes.value == 1):
+        count = None
+    arguments = call.argument("arguments")
+    if call.api.facts.get("rest"):
+        arguments = Sequence(call.arguments.positional[1:], "tuple", open=call.arguments.open)
     return run_spawn(
         call.run,
         _prepared(call),
-        call.argument("arguments"),
-        call.argument("count"),
+        arguments,
+        count,
         call.place,
         passes_index=bool(call.api.facts.get("index", True)),
     )
@@ -820,6 +832,16 @@ def _option(call: Call) -> Value:
     from ddpdoctor.lint.options import click_option
 
     return click_option(call.run, call.arguments, call.place)
+
+
+def _command(call: Call) -> Value:
+    """fire.Fire(main): runs it, its parameters being options; of a dataclass, makes one."""
+    from ddpdoctor.lint.options import call_with_options
+
+    target = call.argument("target")
+    if target is None:
+        return Unknown()
+    return call_with_options(call.run, target, call.place)
 
 
 def _records(call: Call) -> Value:
@@ -883,6 +905,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "multiprocessing": _multiprocessing,
     "loader": _keeps,
     "option": _option,
+    "command": _command,
     "records": _records,
     "keeps": _keeps,
     "kernel": _kernel,

@@ -13,6 +13,7 @@ from ddpdoctor.lint.values import (
     Const,
     Dict,
     Either,
+    Function,
     Index,
     Name,
     Object,
@@ -110,7 +111,14 @@ def _add_argument(run: Run, options: Dict, arguments: Arguments, place: Place) -
     long = next((name for name in names if name.startswith("--")), names[0])
     given = arguments.named.get("dest")
     key = given.value if isinstance(given, Const) else long.lstrip("-").replace("-", "_")
-    run.heap.write(options.entries, key, _option(run, long, str(key), arguments, place))
+    option = _option(run, long, str(key), arguments, place)
+    if isinstance(option, Unknown) and any(_is_local_rank(name) for name in (*names, str(key))):
+        option = Index(Role.LOCAL_ARGUMENT, place, argument=option)
+    run.heap.write(options.entries, key, option)
+
+
+def _is_local_rank(name: str) -> bool:
+    return name.lstrip("-").replace("-", "_").lower() in _LOCAL_RANK
 
 
 def _option(run: Run, flag: str, key: str, arguments: Arguments, place: Place) -> Value:
@@ -131,10 +139,7 @@ def _option(run: Run, flag: str, key: str, arguments: Arguments, place: Place) -
     ):
         return default  # computed from the environment: the launcher decides, not the user
     origin = default.origin if default is not None and default.origin is not None else place
-    option = Unknown(("option", flag, place), default=default, given=flag, origin=origin)
-    if key.lower() in _LOCAL_RANK:
-        return Index(Role.LOCAL_ARGUMENT, place, argument=option)
-    return option
+    return Unknown(("option", flag, place), default=default, given=flag, origin=origin)
 
 
 def _namespace(run: Run, options: Dict, arguments: Arguments, place: Place) -> Object:
@@ -168,29 +173,36 @@ def click_option(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def parse_into_dataclasses(run: Run, parser: Value | None, place: Place) -> Value:
-    from ddpdoctor.lint.calls import call
-
     kept = parser.attributes.get("#kept") if isinstance(parser, Object) else None
     classes = kept.items if isinstance(kept, Sequence) else (kept,) if kept is not None else ()
-    made: list[Value] = []
-    for cls in classes:
-        cls = resolve(cls, run.path)
-        instance = call(run, cls, Arguments(), place)
-        if isinstance(cls, Class) and isinstance(instance, Object):
-            for name in cls.fields:
-                _as_option(run, instance, name, place)
-        made.append(instance)
+    made = [call_with_options(run, resolve(cls, run.path), place) for cls in classes]
     return Sequence(tuple(made), "tuple")
 
 
-def _as_option(run: Run, instance: Object, name: str, place: Place) -> None:
-    """A field that the command line can set: unknown, with the field's default."""
-    value = resolve(instance.attributes.get(name, Unknown()), run.path)
-    if isinstance(value, Const):
-        flag = f"--{name}"
-        option: Value = Unknown(
-            ("option", flag, place), default=value, given=flag, origin=value.origin
-        )
-        if name in _LOCAL_RANK and isinstance(option, Unknown):
-            option = Index(Role.LOCAL_ARGUMENT, value.origin, argument=option)
-        run.heap.write(instance.attributes, name, option)
+def call_with_options(run: Run, target: Value, place: Place) -> Value:
+    """Calls a function, or makes a record, whose parameters the command line can set."""
+    from ddpdoctor.lint.calls import call
+
+    if isinstance(target, Function):
+        named = {
+            name: _as_option(name, resolve(default, run.path), place)
+            for name, default in target.defaults.items()
+        }
+        return call(run, target, Arguments((), named), place)
+    instance = call(run, target, Arguments(), place)
+    if isinstance(target, Class) and isinstance(instance, Object):
+        for name in target.fields:
+            value = resolve(instance.attributes.get(name, Unknown()), run.path)
+            run.heap.write(instance.attributes, name, _as_option(name, value, place))
+    return instance
+
+
+def _as_option(name: str, default: Value, place: Place) -> Value:
+    """What the command line can set: unknown, with its default."""
+    if not isinstance(default, Const):
+        return default
+    flag = f"--{name}"
+    option = Unknown(("option", flag, place), default=default, given=flag, origin=default.origin)
+    if name in _LOCAL_RANK:
+        return Index(Role.LOCAL_ARGUMENT, default.origin, argument=option)
+    return option
