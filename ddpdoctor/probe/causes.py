@@ -169,12 +169,12 @@ def _at_mismatches(
 
 def _at_failures(ends: Sequence[RankEnd], explained: Sequence[Finding]) -> Iterable[Finding]:
     """Lint's finding for a line that raised, where it has one: the exception speaks for itself."""
-    for end in ends:
-        rule = explanation(explained, [end.place])
+    for place, group in _by(ends, lambda end: end.place):
+        rule = explanation(explained, [place])
         if rule:
-            yield replace(
-                rule, ranks=(end.rank,), behaviour=f"Rank {end.rank} failed here: {end.said}"
-            )
+            ranks = tuple(end.rank for end in group)
+            said = f"{spell(ranks).capitalize()} failed here: {group[0].said}"
+            yield replace(rule, ranks=ranks, behaviour=f"{said.rstrip('.')}.")
 
 
 def _explained(rule: Finding | None, seen: Finding) -> Finding:

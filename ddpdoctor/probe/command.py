@@ -88,10 +88,11 @@ def _before_and_after(job: Job, first: ProbeRun, timeout: float) -> ProbeReport:
     if script is None:
         raise DdpdoctorError("--corrected repairs Python programs; give the script itself")
     folder = new_run_folder()
-    repaired, diff = repaired_copy(job, script, folder / "program")
-    if not diff:
+    found = repaired_copy(job, script, folder / "program")
+    if found is None:
         note = "lint has no repair for this program, so there is no corrected run"
         return ProbeReport((("", replace(first, notes=(*first.notes, note))),))
+    repaired, diff = found
     second = run(repaired, folder, timeout, "probing, corrected")
     return ProbeReport(((_MISPLACED, first), (_CORRECTED, second)), diff)
 

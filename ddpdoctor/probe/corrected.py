@@ -2,100 +2,91 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.probe.launch import Job
+from ddpdoctor.report.diff import unified_diff
+from ddpdoctor.report.terminal import Screen
 
-_MOST_ENTRIES = 100_000
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", ".git")
-# Never programs to repair, and often large.
-_NOT_COPIED = (".git", ".hg", ".venv", "venv", "node_modules", "site-packages", ".tox", ".nox")
 
 
-def repaired_copy(job: Job, script: Path, folder: Path) -> tuple[Job, str]:
+def repaired_copy(job: Job, script: Path, folder: Path) -> tuple[Job, str] | None:
     """The job on a repaired copy of the script's project in that folder, and what was changed.
 
-    The change is a unified diff, "" where lint has no repair. Python files are copied, everything
-    else (data, checkpoints) is linked to, so that a project of any size is copied at once.
+    The change is a unified diff. None where lint has no repair. Everything that is not changed
+    (other modules, data, checkpoints) is linked to, so that a project of any size is ready at once.
     """
-    from ddpdoctor.lint import fix
+    from ddpdoctor.config import find_config
+    from ddpdoctor.lint import repair
 
-    root = project_of(script)
+    repaired = repair([script], find_config([script]), unsafe=True)
+    if not repaired.after:
+        return None
+    script = script.resolve()
+    # Python looks for modules beside the script's real file: a link to it would not do.
+    changed = {script: script.read_bytes(), **repaired.after}
+    root = Path(os.path.commonpath([_project_of(script), *changed]))
     copy = folder / root.name
-    _mirror(root, copy, [_MOST_ENTRIES])
-    fix([copy / script.resolve().relative_to(root)], unsafe=True)
+    _overlay(root, copy, changed)
     here = Path.cwd().resolve()
-    command = tuple(
-        str(copy / script.resolve().relative_to(root)) if word == str(script) else word
-        for word in job.command
+    moved = replace(
+        job,
+        command=tuple(
+            str(copy / script.relative_to(root)) if _same_file(word, script) else word
+            for word in job.command
+        ),
+        folder=_moved(here, root, copy) or here,
+        # What is installed in place (pip install -e) would be imported from the original.
+        python_path=tuple(
+            str(there)
+            for path in (*sys.path, *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+            if path and (there := _moved(Path(path).resolve(), root, copy))
+        ),
     )
-    # What is installed in place (pip install -e) would be imported from the original.
-    paths = tuple(
-        str(copy / Path(path).resolve().relative_to(root))
-        for path in (*sys.path, *os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        if path and Path(path).resolve().is_relative_to(root)
+    diff = "".join(
+        unified_diff(
+            str(path.relative_to(root)), _text(repaired.before[path]), _text(after), Screen()
+        )
+        for path, after in sorted(repaired.after.items())
     )
-    work = copy / here.relative_to(root) if here.is_relative_to(root) else here
-    return replace(job, command=command, folder=work, python_path=paths), _diff(root, copy)
+    return moved, diff
 
 
-def project_of(script: Path) -> Path:
+def _project_of(script: Path) -> Path:
     """The nearest folder above the script that marks a project, else the script's own folder."""
-    folder = script.resolve().parent
-    for above in (folder, *folder.parents):
+    for above in script.parents:
         if any((above / mark).exists() for mark in _PROJECT_MARKS):
             return above
-    return folder
+    return script.parent
 
 
-def _mirror(source: Path, target: Path, left: list[int]) -> bool:
-    """Copy the Python files below source and link to the rest; whether there was any.
-
-    A folder with Python files anywhere below it is never a link: a repair would follow that to
-    the original. left: how many entries may still be looked at.
-    """
+def _overlay(source: Path, target: Path, changed: Mapping[Path, bytes]) -> None:
+    """A folder like source with some files' new contents, and links for all the rest."""
     target.mkdir(parents=True)
-    found = False
-    for entry in os.scandir(source):
-        left[0] -= 1
-        if left[0] < 0:
-            raise DdpdoctorError(
-                f"more than {_MOST_ENTRIES} files around the script; --corrected copies the "
-                "project, so put it in a folder of its own, with a pyproject.toml"
-            )
+    for entry in source.iterdir():
         place = target / entry.name
-        if entry.name == "__pycache__":
-            continue
-        if entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_COPIED:
-            if os.access(entry.path, os.R_OK | os.X_OK) and _mirror(Path(entry.path), place, left):
-                found = True
-                continue
-            shutil.rmtree(place, ignore_errors=True)  # links at most
-        elif entry.name.endswith(".py") and entry.is_file():
-            shutil.copy2(entry.path, place)
-            found = True
-            continue
-        place.symlink_to(os.path.realpath(entry.path))
-    return found
+        if entry in changed:
+            place.write_bytes(changed[entry])
+            shutil.copymode(entry, place)
+        elif any(path.is_relative_to(entry) for path in changed):
+            _overlay(entry, place, changed)
+        elif entry.name != "__pycache__":  # would be written to
+            place.symlink_to(entry)
 
 
-def _diff(root: Path, copy: Path) -> str:
-    lines: list[str] = []
-    for changed in sorted(copy.rglob("*.py")):
-        original = root / changed.relative_to(copy)
-        before, after = (_lines(path) for path in (original, changed))
-        if before != after:
-            name = str(changed.relative_to(copy))
-            lines += difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
-    return "".join(lines)
+def _moved(path: Path, root: Path, copy: Path) -> Path | None:
+    return copy / path.relative_to(root) if path.is_relative_to(root) else None
 
 
-def _lines(path: Path) -> list[str]:
-    text = path.read_bytes().decode("utf-8", "replace")
-    return [line if line.endswith("\n") else f"{line}\n" for line in text.splitlines(True)]
+def _same_file(word: str, script: Path) -> bool:
+    return word.endswith(".py") and Path(word).resolve() == script
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")

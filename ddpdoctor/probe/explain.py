@@ -14,10 +14,11 @@ def explain_with_lint(script: Path | None) -> tuple[tuple[Finding, ...], str]:
     """What lint finds in the program, and why that is nothing where it could not read it."""
     if script is None:
         return (), "no Python file was named, so no rule of lint explains what was seen"
-    from ddpdoctor.lint import analyze
+    from ddpdoctor.config import find_config
+    from ddpdoctor.lint import lint
 
     try:
-        return analyze([script]), ""
+        return lint([script], find_config([script])).findings, ""
     except DdpdoctorError as error:
         return (), f"no rule of lint explains what was seen: {error}"
     except Exception as error:  # a bug in lint: what the run has shown must not be lost for it

@@ -170,7 +170,8 @@ def _command(job: Job, folder: Path) -> list[str]:
     start = [sys.executable, "-S", str(_HERE / "rank_start.py"), str(folder)]
     return [
         *(sys.executable, "-m", "torch.distributed.run"),
-        *(*nodes, f"--nproc-per-node={job.nproc}", "--no-python"),
+        *(*nodes, f"--nproc-per-node={job.nproc}", f"--log-dir={folder / 'torchrun'}"),
+        "--no-python",
         *(*start, *python, *job.command),
     ]
 

@@ -14,6 +14,7 @@ from ddpdoctor.report.words import duration, ranks, sentence
 
 _FRAMES = 8
 _SIDE_BY_SIDE = 90
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def probe_text(report: ProbeReport, screen: Screen) -> str:
@@ -23,6 +24,8 @@ def probe_text(report: ProbeReport, screen: Screen) -> str:
         lines += [*_run_lines(label, run, screen), ""]
     if len(report.runs) > 1:
         lines += [*_before_and_after(report, screen), ""]
+    if report.diff:
+        lines += [*_changes(report.diff, screen), ""]
     return "\n".join(lines)
 
 
@@ -149,6 +152,12 @@ def _before_and_after(report: ProbeReport, screen: Screen) -> Iterator[str]:
     for name in names:
         row = "".join("  " + fit(printable(facts.get(name, "")), cells) for _, facts in columns)
         yield f"{name:<{label}}{row}".rstrip()
+
+
+def _changes(diff: str, screen: Screen) -> Iterator[str]:
+    yield screen.style("What was changed:", bold=True)
+    for line in diff.splitlines():
+        yield screen.style(printable(line), _DIFF_COLOURS.get(line[:1]))
 
 
 def _facts(run: ProbeRun) -> Iterator[tuple[str, str]]:
