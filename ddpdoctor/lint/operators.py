@@ -288,7 +288,7 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
         if len(items) > 1 and len({repr(value) for value in values}) == len(values):
             if values == list(range(len(values))):
                 return index
-            numbers = tuple(value for value in values if type(value) is int)
+            numbers = tuple(int(value) for value in values if str(value).isdigit())
             return Index(Role.LOCAL, items[0].origin, exact=False, choices=numbers)
     if all(isinstance(item, Text) for item in items):
         return items[0]

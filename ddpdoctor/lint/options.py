@@ -111,9 +111,7 @@ def _add_argument(run: Run, options: Dict, arguments: Arguments, place: Place) -
     long = next((name for name in names if name.startswith("--")), names[0])
     given = arguments.named.get("dest")
     key = given.value if isinstance(given, Const) else long.lstrip("-").replace("-", "_")
-    option = _option(run, long, str(key), arguments, place)
-    if isinstance(option, Unknown) and any(_is_local_rank(name) for name in (*names, str(key))):
-        option = Index(Role.LOCAL_ARGUMENT, place, argument=option)
+    option = _option(run, long, (*names, str(key)), arguments, place)
     run.heap.write(options.entries, key, option)
 
 
@@ -121,7 +119,10 @@ def _is_local_rank(name: str) -> bool:
     return name.lstrip("-").replace("-", "_").lower() in _LOCAL_RANK
 
 
-def _option(run: Run, flag: str, key: str, arguments: Arguments, place: Place) -> Value:
+def _option(
+    run: Run, flag: str, names: tuple[str, ...], arguments: Arguments, place: Place
+) -> Value:
+    """The value of a command-line option. names: every name it has, the attribute's included."""
     default = arguments.named.get("default")
     action = arguments.named.get("action")
     word = action.value if isinstance(action, Const) else None
@@ -139,7 +140,10 @@ def _option(run: Run, flag: str, key: str, arguments: Arguments, place: Place) -
     ):
         return default  # computed from the environment: the launcher decides, not the user
     origin = default.origin if default is not None and default.origin is not None else place
-    return Unknown(("option", flag, place), default=default, given=flag, origin=origin)
+    option = Unknown(("option", flag, place), default=default, given=flag, origin=origin)
+    if any(_is_local_rank(name) for name in names):
+        return Index(Role.LOCAL_ARGUMENT, place, argument=option)
+    return option
 
 
 def _namespace(run: Run, options: Dict, arguments: Arguments, place: Place) -> Object:
@@ -168,7 +172,7 @@ def click_option(run: Run, arguments: Arguments, place: Place) -> Value:
     filled = arguments
     if isinstance(flag, Const) and flag.value and "default" not in arguments.named:
         filled = Arguments(arguments.positional, {**arguments.named, "default": Const(False)})
-    value = _option(run, long, key, filled, place)
+    value = _option(run, long, (*names, key), filled, place)
     return Object(None, {"#option": Const(key), "#value": value}, place)
 
 
@@ -203,6 +207,6 @@ def _as_option(name: str, default: Value, place: Place) -> Value:
         return default
     flag = f"--{name}"
     option = Unknown(("option", flag, place), default=default, given=flag, origin=default.origin)
-    if name in _LOCAL_RANK:
+    if _is_local_rank(name):
         return Index(Role.LOCAL_ARGUMENT, default.origin, argument=option)
     return option

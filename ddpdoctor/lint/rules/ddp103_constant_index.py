@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rewrites import environment_default, write_device
 from ddpdoctor.lint.rule import Draft
@@ -23,6 +25,8 @@ def check(trace: Trace) -> Iterator[Draft]:
         if written != event.place:
             related = ((event.place, "takes effect here"),)
         what = f"the default of {option}" if option else "a constant"
+        if isinstance(written.node, cst.Call) and not option:
+            what = "what this call gives before the process is bound"
         verb = "binds the process" if event.kind == "bind" else "goes"
         yield Draft(
             "DDP103",
