@@ -89,10 +89,12 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     escape(run, name, arguments, place)
     if last[:1].isupper():
         return Object(Name(name), {}, place)
-    if name.startswith("torch.") and any(
-        kind_of(resolve(value, run.path)) == "tensor" for value in arguments.positional
-    ):
-        return new_tensor(run, device_of(run, arguments.positional[0]), place)
+    given = [resolve(value, run.path) for value in arguments.positional]
+    tensors = [value for value in given if kind_of(value) == "tensor"]
+    if name.startswith("torch.") and tensors:
+        made = tensors[0].attributes.get("#made") if isinstance(tensors[0], Object) else None
+        marks = {} if made is None or len(tensors) > 1 else {"made": made}
+        return new_tensor(run, device_of(run, tensors[0]), place, **marks)
     return Unknown()
 
 
