@@ -39,11 +39,9 @@ def replace_files(before: Mapping[Path, bytes], after: Mapping[Path, bytes]) -> 
 
 def _written_beside(target: Path, data: bytes) -> str:
     """A new file in the target's folder, with its mode and owner, safely on the disk."""
-    status = target.stat()
-    # A rename asks for the folder's permission alone, and root may write anywhere: the file's own
-    # mode says what its owner wants.
-    if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
-        raise PermissionError(None, "the file is read-only")
+    # A rename asks for the folder's permission alone: ask for the file's own as well.
+    with open(target, "r+b") as file:
+        status = os.fstat(file.fileno())
     descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
     try:
         with open(descriptor, "wb") as file:
