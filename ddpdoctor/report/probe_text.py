@@ -157,7 +157,8 @@ def _before_and_after(report: ProbeReport, screen: Screen) -> Iterator[str]:
 def _changes(diff: str, screen: Screen) -> Iterator[str]:
     yield screen.style("What was changed:", bold=True)
     for line in diff.splitlines():
-        yield screen.style(printable(line), _DIFF_COLOURS.get(line[:1]))
+        shown = "\t".join(map(printable, line.split("\t")))
+        yield screen.style(shown, _DIFF_COLOURS.get(line[:1]))
 
 
 def _facts(run: ProbeRun) -> Iterator[tuple[str, str]]:
