@@ -14,6 +14,7 @@ from ddpdoctor.lint.values import (
     Either,
     Index,
     Place,
+    Text,
     Unknown,
     Value,
     either,
@@ -214,6 +215,18 @@ class Trace:
             not (isinstance(leaf, Const) and (leaf.value is None or isinstance(leaf.value, str)))
             for leaf in self.alternatives(event, event.state.visible)
         )
+
+    def is_surely_isolated(self, event: Event) -> bool:
+        """Whether the program itself leaves each rank the one GPU of its number."""
+        masks = self.alternatives(event, event.state.visible)
+        return bool(masks) and all(_names_one_gpu(mask) for mask in masks)
+
+
+def _names_one_gpu(mask: Value) -> bool:
+    """Whether a mask is a rank's number, or the entry of a list at that number."""
+    if isinstance(mask, Text):
+        return len(mask.parts) == 1 and isinstance(mask.parts[0], Index)
+    return isinstance(mask, Index)
 
 
 def is_constant(index: Value) -> bool:

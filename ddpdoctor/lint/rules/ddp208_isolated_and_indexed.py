@@ -14,7 +14,7 @@ from ddpdoctor.lint.wrapping import first_device_id
 def check(trace: Trace) -> Iterator[Draft]:
     reported: set[Place] = set()
     for event in trace.of("bind", "place", "create", "load", "wrap"):
-        if not trace.is_distributed(event) or not trace.is_isolated(event):
+        if not trace.is_distributed(event) or not trace.is_surely_isolated(event):
             continue
         value = event.device
         if event.kind == "wrap":
