@@ -30,7 +30,7 @@ docs: $(VENV)/installed
 	$(BIN)/python tools/rules_table.py
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "ddpdoctor needs Python 3.10 or newer; name one: make PYTHON=python3.12 …")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "ddpdoctor needs Python 3.10 or newer; name one: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[probe,test]'
 	touch $@
