@@ -58,7 +58,10 @@ def trace_program(entry: Module, project: Project, apis: Apis) -> Run:
     out that the program relies on those of another launcher.
     """
     run = _trace(entry, project, apis, torchrun=True)
-    return _trace(entry, project, apis, torchrun=False) if _other_launcher(run) else run
+    if _other_launcher(run):
+        run = _trace(entry, project, apis, torchrun=False)
+        run.trace.local_rank_variable = _local_rank_variable(run)
+    return run
 
 
 def _other_launcher(run: Run) -> bool:
@@ -71,6 +74,18 @@ def _other_launcher(run: Run) -> bool:
     }
     ranks = {"local_rank", "global_rank"}
     return bool(required & {f"{rank}?" for rank in ranks}) and not required & ranks
+
+
+def _local_rank_variable(run: Run) -> str:
+    """The launcher's variable for the local rank, judged by those that the program reads."""
+    known = run.apis.environment
+    read = [event.name for event in run.trace.of("lookup") if event.detail["required"]]
+    ours = [name for name, word in known.items() if word == "local_rank?"]
+    for name in read:
+        family = [other for other in ours if other.partition("_")[0] == name.partition("_")[0]]
+        if family:
+            return name if name in family else family[0]
+    return run.trace.local_rank_variable
 
 
 def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Run:

@@ -20,7 +20,7 @@ def bind_process(trace: Trace, group: Event) -> Repair | None:
     if point is None:
         return None
     place, view = point
-    code, imports = _set_device(place, view)
+    code, imports = _set_device(trace, place, view)
     guard = None
     if _may_be_on_cpu(trace, group):
         guard, more = library_name(place, "torch.cuda.is_available")
@@ -41,7 +41,7 @@ def bind_first_group(trace: Trace, event: Event) -> Repair | None:
     return None
 
 
-def bind_earlier(bind: Event, use: Event) -> Repair | None:
+def bind_earlier(trace: Trace, bind: Event, use: Event) -> Repair | None:
     """Bind the process before an earlier use of CUDA: move the line, or write one."""
     point = _point(use, bind)
     if point is None:
@@ -51,15 +51,15 @@ def bind_earlier(bind: Event, use: Event) -> Repair | None:
     moved = _moved(bind, place)
     if moved is not None:
         return Repair(message, (InsertBefore(place, moved), Remove(_line_of(bind.place))))
-    code, imports = _set_device(place, view)
+    code, imports = _set_device(trace, place, view)
     return Repair(message, (InsertBefore(place, code),), imports=_once(imports))
 
 
-def bind_thread(event: Event) -> Repair | None:
+def bind_thread(trace: Trace, event: Event) -> Repair | None:
     """Bind the thread before it uses the current device."""
     if not event.views:
         return None
-    code, imports = _set_device(event.place, event.views[-1])
+    code, imports = _set_device(trace, event.place, event.views[-1])
     return Repair(
         "Bind the thread to the rank's GPU",
         (InsertBefore(event.place, code),),
@@ -67,9 +67,9 @@ def bind_thread(event: Event) -> Repair | None:
     )
 
 
-def _set_device(place: Place, view: View) -> tuple[str, tuple[str, ...]]:
+def _set_device(trace: Trace, place: Place, view: View) -> tuple[str, tuple[str, ...]]:
     function, imports = library_name(place, "torch.cuda.set_device")
-    device = own_device(place, view)
+    device = own_device(place, trace.local_rank_variable, view)
     return f"{function}({device.text})", (*device.imports, *imports)
 
 

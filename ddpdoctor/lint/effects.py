@@ -19,6 +19,7 @@ from ddpdoctor.lint.tensors import (
     combine,
     default_device,
     device_of,
+    device_of_input,
     held_in,
     kind_of,
     library_module,
@@ -419,8 +420,17 @@ def _create(call: Call) -> Value:
         return new_tensor(run, device, call.place) if isinstance(device, Device) else Unknown()
     else:
         device = default_device(run)
-        if run.in_forward() is not None and isinstance(device, Device) and device.kind == "cpu":
-            run.record("make", call.name, call.place, device=device, arguments=call.arguments)
+        if isinstance(device, Device) and device.kind == "cpu":
+            run.record(
+                "make",
+                call.name,
+                call.place,
+                device=device,
+                arguments=call.arguments,
+                input=device_of_input(run),
+                takes_device="device" in facts,
+                in_forward=run.in_forward() is not None,
+            )
     if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
         run.record(
             "create", call.name, call.place, device=device, arguments=call.arguments, given=given

@@ -9,7 +9,7 @@ import libcst as cst
 from ddpdoctor.lint.imports import spelled
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import path_to, statement_around
-from ddpdoctor.lint.trace import Event
+from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Place
 
 
@@ -25,34 +25,35 @@ class Code:
         return self.text.replace('"', "'")
 
 
-def from_environment(place: Place, default: str = "0") -> Code:
-    """The local rank as torchrun sets it; a run of one process without it has the default."""
+def from_environment(place: Place, variable: str, default: str = "0") -> Code:
+    """The local rank as the launcher sets it; a run of one process without it has the default."""
     environ, imports = library_name(place, "os.environ")
-    return Code(f'int({environ}.get("LOCAL_RANK", {default}))', imports)
+    return Code(f'int({environ}.get("{variable}", {default}))', imports)
 
 
-def own_rank(place: Place, view: View | None = None) -> Code:
+def own_rank(place: Place, variable: str, view: View | None) -> Code:
     """The local rank: a variable of the frame, if there is one that the place can see."""
     if view is not None and view.rank is not None and _sees(place):
         return Code(view.rank)
-    return from_environment(place)
+    return from_environment(place, variable)
 
 
-def own_device(place: Place, view: View | None = None) -> Code:
+def own_device(place: Place, variable: str, view: View) -> Code:
     """What set_device takes: the local rank, or a device with it."""
-    if view is not None and view.rank is None and view.device is not None and _sees(place):
+    if view.rank is None and view.device is not None and _sees(place):
         return Code(view.device)
-    return own_rank(place, view)
+    return own_rank(place, variable, view)
 
 
-def own_rank_at(event: Event, written: Place) -> Code:
+def own_rank_at(trace: Trace, event: Event, written: Place) -> Code:
     """The local rank at a place that an event takes a value from. The variables of the event's
     frame exist there only if it is in the same statement."""
     module = written.module
     same = module is event.place.module and statement_around(
         module, written.node
     ) is statement_around(module, event.place.node)
-    return own_rank(written, event.views[-1] if same and event.views else None)
+    view = event.views[-1] if same and event.views else None
+    return own_rank(written, trace.local_rank_variable, view)
 
 
 def library_name(place: Place, full: str) -> tuple[str, tuple[str, ...]]:

@@ -1,20 +1,13 @@
-"""Repairs that write the rank's own GPU, or another device, in place of what stands there."""
+"""Repairs that write the rank's own GPU in place of another."""
 
 from __future__ import annotations
 
 import libcst as cst
 
 from ddpdoctor.lint.local_ranks import from_environment, own_rank_at
-from ddpdoctor.lint.repairs import (
-    AddArgument,
-    Change,
-    Repair,
-    Replace,
-    path_to,
-    statement_around,
-)
+from ddpdoctor.lint.repairs import AddArgument, Change, Repair, Replace, path_to
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Device, Place, Value
+from ddpdoctor.lint.values import Const, Device, Dict, Place, Unknown, Value
 
 
 def write_device(trace: Trace, event: Event, written: Place) -> Repair | None:
@@ -24,135 +17,149 @@ def write_device(trace: Trace, event: Event, written: Place) -> Repair | None:
         if trace.binding(event) == "bound":
             code = f"{node.quote}cuda{node.quote}"
             return Repair('Use the current device, "cuda"', (Replace(written, code),))
-        return _write_text(event, written)
-    return write_index(event, written)
+        return _write_text(trace, event, written)
+    return write_index(trace, event, written)
 
 
 _CARDS = tuple(f"cuda:{number}" for number in range(64))
 
 
-def write_index(event: Event, written: Place) -> Repair | None:
+def write_index(trace: Trace, event: Event, written: Place) -> Repair | None:
     """Write the local rank in place of a constant index."""
     node = written.node
     if isinstance(node, cst.SimpleString) and node.evaluated_value in _CARDS:
-        return _write_text(event, written)
+        return _write_text(trace, event, written)
     if not isinstance(node, cst.Integer):
         return None
-    rank = own_rank_at(event, written)
+    rank = own_rank_at(trace, event, written)
     return Repair("Use the local rank", (Replace(written, rank.text),), imports=rank.imports)
 
 
-def _write_text(event: Event, written: Place) -> Repair:
-    rank = own_rank_at(event, written)
+def _write_text(trace: Trace, event: Event, written: Place) -> Repair:
+    rank = own_rank_at(trace, event, written)
     code = f'f"cuda:{{{rank.in_text()}}}"'
     return Repair("Use the rank's own GPU", (Replace(written, code),), imports=rank.imports)
 
 
-def environment_default(option: Place, *, safe: bool) -> Repair | None:
-    """Let an option take its default from the LOCAL_RANK that torchrun sets, and its old default
+def environment_default(trace: Trace, option: Place, *, safe: bool) -> Repair | None:
+    """Let an option take its default from the variable that the launcher sets, and its old default
     where that is not set."""
     call = option.node
     if not isinstance(call, cst.Call):
         return None
+    variable = trace.local_rank_variable
     given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    module = option.module
     changes: list[Change] = []
     if "default" in given:
-        old = module.tree().code_for_node(given["default"])
-        rank = from_environment(option, old if old != "None" else "0")
-        changes.append(Replace(Place(module, given["default"]), rank.text))
+        default = Place(option.module, given["default"])
+        old = code_of(default)
+        if variable in old:
+            return None
+        rank = from_environment(option, variable, "0" if old == "None" else old)
+        changes.append(Replace(default, rank.text))
     else:
-        rank = from_environment(option)
+        rank = from_environment(option, variable)
         changes.append(AddArgument(option, f"default={rank.text}"))
     if "required" in given:
-        changes.append(Replace(Place(module, given["required"]), "False"))
+        changes.append(Replace(Place(option.module, given["required"]), "False"))
     return Repair(
-        "Take the default from the LOCAL_RANK that torchrun sets",
+        f"Take the default from the {variable} that the launcher sets",
         tuple(changes),
         safe=safe,
         imports=rank.imports,
     )
 
 
-def local_index(event: Event, value: Value) -> Repair | None:
-    """Write the local rank where a call takes the global rank as a GPU index."""
-    origin = value.origin
-    if isinstance(value, Device) and origin is not None:
-        written = _index_in(origin)
-        if written is not None:
-            return _write_local(event, written)
-    argument = argument_of(event.place, "device_ids", "output_device", "device_id", "device")
-    if argument is None:
-        return None
-    node = argument.node
-    if isinstance(node, (cst.List, cst.Tuple)) and len(node.elements) == 1:
-        return _write_local(event, Place(argument.module, node.elements[0].value))
-    inner = _index_in(argument)
-    return _write_local(event, argument if inner is None else inner)
+def write_local_rank(trace: Trace, event: Event, value: Value) -> Repair | None:
+    """Write the local rank where a device has the global rank as its index."""
+    written = None
+    if isinstance(value, Device) and value.origin is not None:
+        written = _index_in(value.origin)
+    if written is None:
+        position = _POSITIONS.get(event.kind)
+        argument = argument_of(event.place, *_DEVICE_ARGUMENTS, position=position)
+        if argument is None:
+            return None
+        written = _index_in(argument) or argument
+    rank = own_rank_at(trace, event, written)
+    path = path_to(written.module, written.node)
+    within_text = any(isinstance(node, cst.FormattedString) for node in path)
+    code = rank.in_text() if within_text else rank.text
+    return Repair("Use the local rank", (Replace(written, code),), imports=rank.imports)
 
 
-def _write_local(event: Event, written: Place) -> Repair:
-    rank = own_rank_at(event, written)
-    text = rank.text
-    if any(isinstance(node, cst.FormattedString) for node in path_to(written.module, written.node)):
-        text = rank.in_text()
-    return Repair("Use the local rank", (Replace(written, text),), imports=rank.imports)
+_DEVICE_ARGUMENTS = ("device_ids", "output_device", "device_id", "device", "map_location")
+_POSITIONS = {"place": 0, "bind": 0, "context": 0, "default": 0, "load": 1, "wrap": 1}
 
 
 def _index_in(place: Place) -> Place | None:
-    """The index in torch.device("cuda", i), torch.device(f"cuda:{i}") or f"cuda:{i}"."""
+    """The index i in [i], f"cuda:{i}", torch.device("cuda", i) or torch.device(f"cuda:{i}")."""
     node = place.node
+    if isinstance(node, (cst.List, cst.Tuple)) and len(node.elements) == 1:
+        return Place(place.module, node.elements[0].value)
     if isinstance(node, cst.FormattedString):
         inner = [part for part in node.parts if isinstance(part, cst.FormattedStringExpression)]
         return Place(place.module, inner[0].expression) if len(inner) == 1 else None
-    if isinstance(node, cst.Call) and node.args:
-        if not isinstance(node.func, (cst.Name, cst.Attribute)):
-            return None
-        name = node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value
-        if name != "device":
-            return None
+    if isinstance(node, cst.Call) and node.args and _last_name(node.func) == "device":
         if len(node.args) == 2:
             return Place(place.module, node.args[1].value)
         return _index_in(Place(place.module, node.args[0].value))
     return None
 
 
-def argument_of(call: Place, *keywords: str) -> Place | None:
-    """The argument of a call by its keywords, else the first one that has no keyword."""
+def one_device_id(trace: Trace, wrap: Event) -> Repair | None:
+    """Give a process its own GPU alone."""
+    given = argument_of(wrap.place, "device_ids", position=1)
+    if given is None:
+        return None
+    rank = own_rank_at(trace, wrap, given)
+    return Repair(
+        "Use the rank's own GPU", (Replace(given, f"[{rank.text}]"),), imports=rank.imports
+    )
+
+
+def map_to_own_gpu(trace: Trace, event: Event) -> Repair | None:
+    """Load a model to the rank's own GPU: in a map that is written down, or in its place."""
+    leaves = trace.alternatives(event, event.detail["map"])
+    if len(leaves) == 1 and isinstance(leaves[0], Dict):
+        targets = list(leaves[0].entries.values())
+        found = [leaf for target in targets for leaf in trace.alternatives(event, target)]
+        written = [leaf.origin for leaf in found if isinstance(leaf, (Const, Unknown, Device))]
+        if len(written) == 1 and written[0] is not None:
+            return write_index(trace, event, written[0])
+        return None
+    given = argument_of(event.place, "device_map")
+    if given is None:
+        return None
+    rank = own_rank_at(trace, event, given)
+    return Repair(
+        "Load the model to the rank's own GPU",
+        (Replace(given, f'{{"": {rank.text}}}'),),
+        imports=rank.imports,
+    )
+
+
+def argument_of(call: Place, *keywords: str, position: int | None = None) -> Place | None:
+    """The argument of a call by one of its keywords, else by its position."""
     node = call.node
     if not isinstance(node, cst.Call):
         return None
-    for keyword in keywords:
-        for arg in node.args:
-            if arg.keyword is not None and arg.keyword.value == keyword:
-                return Place(call.module, arg.value)
     for arg in node.args:
-        if arg.keyword is None and not arg.star:
+        if arg.keyword is not None and arg.keyword.value in keywords:
             return Place(call.module, arg.value)
-    return None
+    plain = node.args[: (-1 if position is None else position) + 1]
+    if position is None or len(plain) <= position:
+        return None
+    if any(arg.keyword is not None or arg.star for arg in plain):
+        return None
+    return Place(call.module, plain[-1].value)
 
 
-def device_of_input(made: Event) -> Repair | None:
-    """Make a tensor of forward where the input is."""
-    call = made.place.node
-    if not isinstance(call, cst.Call) or made.detail.get("input") is None:
-        return None
-    code = f"device={made.detail['input']}.device"
-    return Repair("Make it where the input is", (AddArgument(made.place, code),), safe=True)
+def code_of(place: Place) -> str:
+    return place.module.tree().code_for_node(place.node)
 
 
-def register_buffer(keep: Event) -> Repair | None:
-    """`self.x = value` becomes `self.register_buffer("x", value, persistent=False)`."""
-    module, target = keep.place.module, keep.place.node
-    statement = statement_around(module, target)
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
-    assignment = statement.body[0]
-    if not isinstance(assignment, cst.Assign) or len(assignment.targets) != 1:
-        return None
-    if not isinstance(target, cst.Attribute) or keep.detail["what"] != "this tensor":
-        return None
-    value = module.tree().code_for_node(assignment.value)
-    owner = module.tree().code_for_node(target.value)
-    code = f'{owner}.register_buffer("{target.attr.value}", {value}, persistent=False)'
-    return Repair("Keep it as a buffer", (Replace(Place(module, assignment), code),))
+def _last_name(node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""

@@ -261,6 +261,22 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
             )
 
 
+def device_of_input(run: Run) -> str | None:
+    """The code for the device that the function which is being run works on: that of a tensor it
+    gets, or in a module's forward that of its parameters."""
+    frame = run.frame
+    if frame.function is None:
+        return None
+    for parameter in frame.function.parameters.params:
+        name = parameter.name.value
+        value = frame.scope.variables.get(name)
+        if value is not None and kind_of(resolve(value, run.path)) == "tensor":
+            return f"{name}.device"
+    if frame is run.in_forward() and frame.function.parameters.params:
+        return f"next({frame.function.parameters.params[0].name.value}.parameters()).device"
+    return None
+
+
 def held_in(value: Value) -> list[Object]:
     """The tensors and modules in a value and the containers it is made of."""
     found: list[Object] = []

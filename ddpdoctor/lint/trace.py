@@ -91,6 +91,7 @@ class Trace:
     def __init__(self, entry: Module) -> None:
         self.entry = entry
         self.events: list[Event] = []
+        self.local_rank_variable = "LOCAL_RANK"  # as the program's launcher calls it
 
     def of(self, *kinds: str) -> Iterator[Event]:
         return (event for event in self.events if event.kind in kinds)

@@ -39,7 +39,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="use the local rank: int(os.environ['LOCAL_RANK']), or \"cuda\" once "
             "torch.cuda.set_device(local_rank) was called",
             related=related,
-            fix=environment_default(written, safe=False)
+            fix=environment_default(trace, written, safe=False)
             if option
             else write_device(trace, event, written),
         )

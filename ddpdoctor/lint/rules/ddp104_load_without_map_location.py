@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.repairs import AddArgument, Repair
+from ddpdoctor.lint.placements import map_to_cpu
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Unknown
@@ -28,13 +28,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom="every rank holds memory on GPU 0 beside its own, and GPU 0 runs out first; "
             "harmless if the checkpoint was saved from the CPU",
             repair=f'load with {keyword}="cpu"; load_state_dict then copies to each rank\'s GPU',
-            fix=Repair(
-                f'Load to the CPU with {keyword}="cpu"',
-                (AddArgument(event.place, f'{keyword}="cpu"'),),
-                safe=True,
-            )
-            if event.detail["map"] is None
-            else None,
+            fix=map_to_cpu(trace, event, keyword),
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.rewrites import device_of_input
+from ddpdoctor.lint.placements import device_of_input
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Const, Device, Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    made = {event.place: event for event in trace.of("make")}
+    made = {event.place: event for event in trace.of("make") if event.detail["in_forward"]}
     reported: set[Place] = set()
     for event in trace.of("meet"):
         if not trace.is_distributed(event, surely=False):

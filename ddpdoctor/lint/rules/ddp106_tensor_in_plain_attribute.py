@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.rewrites import register_buffer
+from ddpdoctor.lint.placements import register_buffer
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Device, Object, Place

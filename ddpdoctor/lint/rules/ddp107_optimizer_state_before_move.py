@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.placements import move_before
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Device, Object
@@ -35,4 +36,5 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom='"Expected all tensors to be on the same device" in the first optimizer.step()',
             repair="move the model first, then load the optimizer's state",
             related=((later[0].place, "the model moves here"),),
+            fix=move_before(load, later[0]),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.bindings import bind_earlier
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 
@@ -28,6 +29,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             'device, but found at least two devices, cuda:0 and cuda:1"',
             repair="move this line before the first use of CUDA",
             related=tuple((event.place, "uses cuda:0 on every rank") for event in early[:3]),
+            fix=bind_earlier(trace, bind, early[0]),
         )
 
 

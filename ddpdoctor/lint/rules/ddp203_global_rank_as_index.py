@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
+from ddpdoctor.lint.rewrites import write_local_rank
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Device, Index, Role, Sequence, Value
@@ -15,7 +16,8 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.events:
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
-        if not any(_is_global(trace, event, value) for value in _devices(event)):
+        wrong = next((v for v in _devices(event) if _is_global(trace, event, v)), None)
+        if wrong is None:
             continue
         if id(event.place.node) in seen:
             continue
@@ -29,6 +31,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom='"CUDA error: invalid device ordinal" on every machine after the first; '
             "right only while the job runs on one machine",
             repair="use int(os.environ['LOCAL_RANK']), or rank % torch.cuda.device_count()",
+            fix=write_local_rank(trace, event, trace.alternatives(event, wrong)[0]),
         )
 
 

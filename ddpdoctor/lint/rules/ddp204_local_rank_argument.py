@@ -32,7 +32,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="all ranks on one GPU; NCCL hangs or reports a duplicate GPU",
                 repair="read the local rank from the environment: int(os.environ['LOCAL_RANK'])",
                 related=((event.place, "used as the GPU index here"),),
-                fix=environment_default(index.origin, safe=True),
+                fix=environment_default(trace, index.origin, safe=True),
             )
 
 

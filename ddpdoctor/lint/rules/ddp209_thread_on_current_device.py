@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.bindings import bind_thread
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 
@@ -29,4 +30,5 @@ def check(trace: Trace) -> Iterator[Draft]:
             'device"',
             repair="call torch.cuda.set_device(local_rank) first thing in the thread (an executor "
             "takes it as initializer=), or name the device",
+            fix=bind_thread(trace, event),
         )

@@ -36,9 +36,9 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="NCCL hangs or reports a duplicate GPU; one GPU at 100 %, the rest idle",
                 repair=f"{name}=[local_rank]" if name == "device_ids" else f"{name}=local_rank",
                 related=related,
-                fix=environment_default(written, safe=False)
+                fix=environment_default(trace, written, safe=False)
                 if option
-                else write_index(event, written),
+                else write_index(trace, event, written),
             )
             break  # output_device has the same cause
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.rewrites import one_device_id
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Sequence, Unknown, Value
@@ -23,6 +24,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             behaviour="every rank asks for the same GPUs, and DistributedDataParallel takes one",
             symptom='"device_ids can only be None or contain a single element"',
             repair="device_ids=[local_rank]",
+            fix=one_device_id(trace, event),
         )
 
 

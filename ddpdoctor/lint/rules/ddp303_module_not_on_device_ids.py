@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
@@ -30,6 +31,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom='"DistributedDataParallel device_ids and output_device arguments only work '
             'with single-device GPU modules", NCCL\'s duplicate GPU, or a hang',
             repair="move the module to device_ids[0] before wrapping it",
+            fix=bind_first_group(trace, event),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.placements import move_and_wrap, without_device_ids
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Device, Value, same
@@ -30,6 +31,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="move the module to its GPU before wrapping it"
             if on_cpu
             else "leave device_ids and output_device out",
+            fix=move_and_wrap(trace, event) if on_cpu else without_device_ids(event),
         )
 
 

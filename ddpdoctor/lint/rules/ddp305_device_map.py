@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.rewrites import map_to_own_gpu
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace, is_constant
 from ddpdoctor.lint.values import Const, Device, Dict, Place, Unknown, Value
@@ -41,6 +42,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair='device_map={"": local_rank}, or leave device_map out and let the trainer place '
             "the model",
             related=((event.place, "takes effect here"),) if written != event.place else (),
+            fix=map_to_own_gpu(trace, event),
         )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.placements import move_and_wrap
+from ddpdoctor.lint.rewrites import argument_of
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Device, Object, same
@@ -35,6 +37,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "first backward()",
             repair="move the module first, then wrap it",
             related=((wrap.place, "wrapped here"),),
+            fix=move_and_wrap(trace, wrap, argument_of(event.place, "device", position=0)),
         )
 
 

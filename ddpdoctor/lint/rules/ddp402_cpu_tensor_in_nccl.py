@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.rules.ddp401_unbound_barrier import on_cpu_group
 from ddpdoctor.lint.trace import Trace
@@ -27,4 +28,5 @@ def check(trace: Trace) -> Iterator[Draft]:
             behaviour="every rank gets to this call with a CPU tensor",
             symptom='"No backend type associated with device type cpu"',
             repair="make the tensor on the rank's GPU, or open the group without naming a backend",
+            fix=on_gpu(trace, event.detail["tensor"]),
         )

@@ -1,0 +1,131 @@
+"""Repairs that put a tensor or a module where it has to be: on the input's device, in a buffer,
+on the rank's GPU before it is wrapped."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ddpdoctor.lint.local_ranks import library_name, own_rank_at
+from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, statement_around
+from ddpdoctor.lint.rewrites import argument_of, code_of
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Object, Place, Value
+
+
+def device_of_input(made: Event) -> Repair | None:
+    """Make a tensor of forward where the input is."""
+    if not isinstance(made.place.node, cst.Call) or made.detail["input"] is None:
+        return None
+    return Repair(
+        "Make it where the input is", (_on_device(made, made.detail["input"]),), safe=True
+    )
+
+
+def map_to_cpu(trace: Trace, load: Event, keyword: str) -> Repair | None:
+    """Load a checkpoint to the CPU: by the argument, or where its None was written."""
+    message = f'Load to the CPU with {keyword}="cpu"'
+    mapping = load.detail["map"]
+    if mapping is None:
+        if not isinstance(load.place.node, cst.Call):
+            return None
+        return Repair(message, (AddArgument(load.place, f'{keyword}="cpu"'),), safe=True)
+    written = {leaf.origin for leaf in trace.alternatives(load, mapping)}
+    place = written.pop()
+    if written or place is None or not isinstance(place.node, cst.Name):
+        return None
+    return Repair(message, (Replace(place, '"cpu"'),))
+
+
+def on_gpu(trace: Trace, tensor: Value | None) -> Repair | None:
+    """Make a tensor on the rank's GPU, which has to be the current device."""
+    made = tensor.attributes.get("#made") if isinstance(tensor, Object) else None
+    if not isinstance(made, Const) or made.origin is None:
+        return None
+    for event in trace.of("make"):
+        if event.place == made.origin and trace.binding(event) == "bound":
+            return Repair("Make it on the rank's GPU", (_on_device(event, '"cuda"'),))
+    return None
+
+
+def _on_device(made: Event, device: str) -> AddArgument | Replace:
+    if made.detail["takes_device"]:
+        return AddArgument(made.place, f"device={device}")
+    return Replace(made.place, f"{code_of(made.place)}.to({device})")
+
+
+def register_buffer(keep: Event) -> Repair | None:
+    """`self.x = value` becomes `self.register_buffer("x", value, persistent=False)`; a literal
+    that holds modules becomes a ModuleDict or ModuleList."""
+    module, target = keep.place.module, keep.place.node
+    statement = statement_around(module, target)
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    assignment = statement.body[0]
+    if not isinstance(assignment, cst.Assign) or len(assignment.targets) != 1:
+        return None
+    value = Place(module, assignment.value)
+    if keep.detail["what"] != "this tensor":
+        kinds = {cst.Dict: "ModuleDict", cst.List: "ModuleList"}
+        kind = kinds.get(type(value.node))
+        if kind is None:
+            return None
+        name, imports = library_name(keep.place, f"torch.nn.{kind}")
+        code = f"{name}({code_of(value)})"
+        return Repair(f"Keep the modules in a {kind}", (Replace(value, code),), imports=imports)
+    if not isinstance(target, cst.Attribute):
+        return None
+    owner = code_of(Place(module, target.value))
+    code = f'{owner}.register_buffer("{target.attr.value}", {code_of(value)}, persistent=False)'
+    return Repair("Keep it as a buffer", (Replace(Place(module, assignment), code),))
+
+
+def move_before(load: Event, move: Event) -> Repair | None:
+    """Move a module before an optimizer's state is loaded, by the call that moves it later."""
+    node = move.place.node
+    if move.place.module is not load.place.module or not isinstance(node, cst.Call):
+        return None
+    if not isinstance(node.func, cst.Attribute) or not isinstance(
+        node.func.value, (cst.Name, cst.Attribute)
+    ):
+        return None
+    return Repair(
+        "Move the module first", (InsertBefore(load.place, code_of(move.place)),), safe=False
+    )
+
+
+def move_and_wrap(trace: Trace, wrap: Event, device: Place | None = None) -> Repair | None:
+    """Wrap a module that is on its GPU: on this device if given, else on device_ids[0]."""
+    module = argument_of(wrap.place, "module", position=0)
+    if module is None:
+        return None
+    if device is None:
+        device = first_device(wrap)
+    rank = own_rank_at(trace, wrap, module)
+    where, imports = (rank.text, rank.imports) if device is None else (code_of(device), ())
+    code = code_of(module)
+    if not isinstance(module.node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        code = f"({code})"
+    return Repair(
+        "Move the module to its GPU before it is wrapped",
+        (Replace(module, f"{code}.to({where})"),),
+        imports=imports,
+    )
+
+
+def without_device_ids(wrap: Event) -> Repair | None:
+    """Leave device_ids and output_device out, as a module on several GPUs needs it."""
+    given = [
+        argument_of(wrap.place, name, position=position)
+        for position, name in enumerate(("device_ids", "output_device"), 1)
+    ]
+    changes = tuple(Replace(place, "None") for place in given if place is not None)
+    return Repair("Leave the devices to the module", changes) if changes else None
+
+
+def first_device(wrap: Event) -> Place | None:
+    """What stands in device_ids=[...], if one device does."""
+    given = argument_of(wrap.place, "device_ids", position=1)
+    if given is None or not isinstance(given.node, (cst.List, cst.Tuple)):
+        return None
+    elements = given.node.elements
+    return Place(given.module, elements[0].value) if len(elements) == 1 else None
