@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 
-from ddpdoctor.lint.branches import map_value, resolve
+from ddpdoctor.lint.branches import map_value, or_else, resolve
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.sources import Module, Unreadable
 from ddpdoctor.lint.values import (
     MISSING,
+    NAMED_TUPLE,
     Arguments,
     Attribute,
     Class,
@@ -21,6 +22,7 @@ from ddpdoctor.lint.values import (
     Method,
     ModuleValue,
     Name,
+    Native,
     Object,
     Place,
     Role,
@@ -142,25 +144,13 @@ def current_index(run: Run) -> Value:
 
 def _of_object(run: Run, receiver: Object, name: str, place: Place) -> Value:
     held = receiver.attributes.get(name, MISSING)
+    if isinstance(held, Either) and isinstance(receiver.cls, Class):
+        if class_attribute(receiver.cls, name) is not None:
+            held = or_else(held, run.path, lambda: _from_class(run, receiver, name, place))
     held = resolve(held, run.path)
-    if isinstance(held, Either):
-        return _with_class_value(run, receiver, name, held, place)
     if held is not MISSING:
         return held
     return _from_class(run, receiver, name, place)
-
-
-def _with_class_value(
-    run: Run, receiver: Object, name: str, held: Either, place: Place
-) -> Value:
-    """Where one side of a branch did not set the attribute, the class's own value counts there."""
-
-    def filled(value: Value) -> Value:
-        if isinstance(value, Either):
-            return either(value.key, value.default, filled(value.yes), filled(value.no))
-        return _from_class(run, receiver, name, place) if value is MISSING else value
-
-    return resolve(filled(held), run.path)
 
 
 def _from_class(run: Run, receiver: Object, name: str, place: Place) -> Value:
@@ -186,6 +176,25 @@ def _from_class(run: Run, receiver: Object, name: str, place: Place) -> Value:
     special = object_attribute(run, receiver, name)
     if special is not None:
         return special
+    if name == "__dict__":
+        return Dict(receiver.attributes)
+    if isinstance(cls, Class) and not name.startswith("__"):
+        return _by_name(run, cls, receiver, name, place)
+    return Attribute(receiver, name, place)
+
+
+def _by_name(run: Run, cls: Class, receiver: Object, name: str, place: Place) -> Value:
+    """What is left to a class's __getattr__, and the methods that every NamedTuple has."""
+    from ddpdoctor.lint.calls import call
+
+    fallback = class_attribute(cls, "__getattr__")
+    if fallback is not None:
+        return call(run, Method(receiver, fallback), Arguments((Const(name, place),)), place)
+    if name in ("_replace", "_asdict") and NAMED_TUPLE in cls.library_bases():
+        held = receiver.attributes
+        if name == "_asdict":
+            return Native(lambda arguments, where: Dict(dict(held)))
+        return Native(lambda arguments, where: Object(cls, {**held, **arguments.named}, where))
     return Attribute(receiver, name, place)
 
 

@@ -137,6 +137,17 @@ def resolve(value: Value, path: Path) -> Value:
     return value
 
 
+def or_else(value: Value, path: Path, default: Callable[[], Value]) -> Value:
+    """The value, with the default on those sides of branches where there is none."""
+    if isinstance(value, Either):
+        if value.key in path:
+            return or_else(value.yes if path[value.key] else value.no, path, default)
+        yes = or_else(value.yes, {**path, value.key: True}, default)
+        no = or_else(value.no, {**path, value.key: False}, default)
+        return either(value.key, value.default, yes, no)
+    return default() if value is MISSING else value
+
+
 def leaves(value: Value, path: Path) -> Iterator[tuple[Value, Path]]:
     """Every alternative of a value on a path, each with the path on which it is that one."""
     value = resolve(value, path)
@@ -223,6 +234,7 @@ def compare(operator: str, left: Value, right: Value, path: Path) -> Value:
     )
 
 
+_OPPOSITE = {"<": ">=", "<=": ">"}
 _MIRRORED = {"==": "==", "is": "is", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -247,6 +259,8 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
         if operator == "is" and isinstance(left, Text):
             return Const(False)
         if isinstance(left, Unknown):
+            if operator in _OPPOSITE:  # so that `n <= 1` and `n > 1` share one key
+                return negate(_compare(_OPPOSITE[operator], left, right))
             if operator == "is" or (operator == "==" and right.value is None):
                 operator = "is"
             default = None

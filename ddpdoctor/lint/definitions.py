@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import libcst as cst
 
@@ -123,6 +124,8 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
         execute(run, node.body)
     finally:
         run.frames.pop()
+    if any(name in _ENUMERATIONS for name in cls.library_bases()):
+        _make_members(cls)
     decorators = [evaluate(run, decorator.decorator) for decorator in node.decorators]
     is_record = _is_record(run, decorators) or any(
         name in ("typing.NamedTuple", "typing_extensions.NamedTuple")
@@ -141,6 +144,17 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
             if isinstance(result, Class):
                 cls = result
     return cls
+
+
+_ENUMERATIONS = ("enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag")
+
+
+def _make_members(cls: Class) -> None:
+    """The constants of an enumeration are members, each with its name and value."""
+    for name, value in cls.namespace.items():
+        if isinstance(value, Const) and not name.startswith("_"):
+            attributes: dict[Any, Value] = {"value": value, "name": Const(name, value.origin)}
+            cls.namespace[name] = Object(cls, attributes, value.origin)
 
 
 _RECORDS = ("dataclasses.dataclass", "attr.s", "attr.define", "attrs.define", "attr.dataclass")

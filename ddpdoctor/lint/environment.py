@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.attributes import named_value
-from ddpdoctor.lint.branches import map_value, resolve
+from ddpdoctor.lint.branches import or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
@@ -46,11 +46,7 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
         required = default is None and held is MISSING
         run.record("lookup", name.value, run.place(run.frame.module.tree()), required=required)
     if held is not MISSING:
-        return map_value(
-            held,
-            run.path,
-            lambda value: _from_launcher(run, name.value, default) if value is MISSING else value,
-        )
+        return or_else(held, run.path, lambda: _from_launcher(run, name.value, default))
     return _from_launcher(run, name.value, default)
 
 

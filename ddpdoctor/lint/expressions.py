@@ -9,17 +9,19 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint import operators
-from ddpdoctor.lint.attributes import get_attribute, has_builtin
+from ddpdoctor.lint.attributes import class_attribute, get_attribute, has_builtin
 from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
+    Class,
     Const,
     Dict,
     Either,
     Function,
+    Method,
     Name,
     Not,
     Object,
@@ -28,6 +30,7 @@ from ddpdoctor.lint.values import (
     Sequence,
     Unknown,
     Value,
+    tuple_items,
 )
 
 # Comprehensions and loops over this many known items are run item by item.
@@ -115,8 +118,8 @@ def _attribute(run: Run, node: cst.Attribute) -> Value:
 
 def _call(run: Run, node: cst.Call) -> Value:
     place = run.place(node)
-    if isinstance(node.func, cst.Name) and node.func.value == "super" and not node.args:
-        return _super(run)
+    if isinstance(node.func, cst.Name) and node.func.value == "super":
+        return _super(run)  # super(Class, self) names what super() finds by itself
     callee = evaluate(run, node.func)
     arguments = evaluate_arguments(run, node.args)
     return call(run, callee, arguments, place)
@@ -266,6 +269,10 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         return read(run, index, None)
     if isinstance(container, (Function, Name)):
         return container  # a generic: Foo[int] is Foo as far as calling it goes
+    if isinstance(container, Object) and isinstance(container.cls, Class):
+        found = class_attribute(container.cls, "__getitem__")
+        if found is not None:
+            return call(run, Method(container, found), Arguments((index,)), run.place(node))
     return operators.subscript(container, index, run.path)
 
 
@@ -401,8 +408,27 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
         if len(iterated.entries) <= MOST_ITEMS and not iterated.open:
             return tuple(Const(key) for key in iterated.entries), True
         return (Unknown(),), False
-    if isinstance(iterated, Const) and isinstance(iterated.value, (str, bytes)):
-        return (Unknown(),), False
+    if isinstance(iterated, Object):
+        return _items_of_object(run, iterated)
+    return (Unknown(),), False
+
+
+def _items_of_object(run: Run, iterated: Object) -> tuple[tuple[Value, ...], bool]:
+    """What a loop gets from a named tuple, or from an object with __iter__ or __next__."""
+    items = tuple_items(iterated)
+    if items is not None:
+        return items, True
+    place = iterated.origin
+    if isinstance(iterated.cls, Class) and place is not None:
+        for name in ("__iter__", "__next__"):
+            found = class_attribute(iterated.cls, name)
+            if found is None:
+                continue
+            given = resolve(call(run, Method(iterated, found), Arguments(), place), run.path)
+            if name == "__next__":
+                return (given,), False
+            if given is not iterated:
+                return items_of(run, given)
     return (Unknown(),), False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ddpdoctor.lint import operators
-from ddpdoctor.lint.branches import map_value, resolve, truth
+from ddpdoctor.lint.branches import map_value, or_else, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     COUNTS,
@@ -104,7 +104,7 @@ def _dict_get(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> V
         if receiver.open:
             return Unknown(("entry", id(receiver.entries), key.value), default=default)
         return default
-    return map_value(held, run.path, lambda value: default if value is MISSING else value)
+    return or_else(held, run.path, lambda: default)
 
 
 def _dict_setdefault(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> Value:
@@ -571,6 +571,10 @@ def _quantifier(all_of: bool) -> Callable[[Run, Arguments, Place], Value]:
     return decide
 
 
+def _globals(run: Run, arguments: Arguments, place: Place) -> Value:
+    return Dict(run.frame.module.variables, open=True)
+
+
 def _object_type(run: Run, arguments: Arguments, place: Place) -> Value:
     return Object(None, {}, place)
 
@@ -599,10 +603,12 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "max": _extreme(False),
     "getattr": _getattr,
     "setattr": _setattr,
+    "object.__setattr__": _setattr,
     "hasattr": _hasattr,
     "isinstance": _isinstance,
     "type": _type,
     "vars": _vars,
+    "globals": _globals,
     "exit": _quit,
     "quit": _quit,
     "any": _quantifier(False),

@@ -25,6 +25,7 @@ from ddpdoctor.lint.values import (
     Unknown,
     Value,
     either,
+    tuple_items,
 )
 
 _ARITHMETIC: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
@@ -226,6 +227,9 @@ def _subscript(container: Value, index: Value, path: Path) -> Value:
     if isinstance(container, Dict):
         return _of_dict(container, index, path)
     if isinstance(container, Object):
+        items = tuple_items(container)
+        if items is not None:
+            return resolve(_of_sequence(Sequence(items), index), path)
         if isinstance(index, Const) and isinstance(index.value, (str, int)):
             held = container.attributes.get(index.value)
             if held is not None:

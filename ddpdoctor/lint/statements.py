@@ -15,7 +15,7 @@ from ddpdoctor.lint.attributes import (
     import_star,
     set_attribute,
 )
-from ddpdoctor.lint.branches import Dead, fork, map_value, resolve, truth
+from ddpdoctor.lint.branches import Dead, compare, fork, map_value, resolve, truth
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
@@ -211,26 +211,64 @@ def _cases(run: Run, subject: Value, cases: Statements[cst.MatchCase], position:
     if position == len(cases):
         return
     case = cases[position]
+
+    def fits() -> Value:
+        return Const(True) if case.guard is None else evaluate(run, case.guard)
+
+    matched = fork(run, _matches(run, subject, case.pattern), fits, lambda: FALSE)
     fork(
         run,
-        _matches(run, subject, case.pattern),
+        matched,
         lambda: execute(run, case.body),
         lambda: _cases(run, subject, cases, position + 1),
     )
 
 
 def _matches(run: Run, subject: Value, pattern: cst.MatchPattern) -> Value:
-    from ddpdoctor.lint.branches import compare
-
+    """Whether a subject fits a pattern, as a value; binds the pattern's names."""
     if isinstance(pattern, cst.MatchValue):
         return compare("==", subject, evaluate(run, pattern.value), run.path)
     if isinstance(pattern, cst.MatchSingleton):
         return compare("is", subject, evaluate(run, pattern.value), run.path)
-    if isinstance(pattern, cst.MatchAs) and pattern.pattern is None:
+    if isinstance(pattern, cst.MatchOr):
+        return _any_matches(run, subject, [each.pattern for each in pattern.patterns])
+    if isinstance(pattern, cst.MatchAs):
+        fits = Const(True) if pattern.pattern is None else _matches(run, subject, pattern.pattern)
         if pattern.name is not None:
             assign(run, pattern.name, subject)
+        return fits
+    parts: list[tuple[Value, cst.MatchPattern]] = []
+    if isinstance(pattern, cst.MatchSequence):
+        for position, element in enumerate(pattern.patterns):
+            if isinstance(element, cst.MatchStar):
+                return Unknown()
+            item = operators.subscript(subject, Const(position), run.path)
+            parts.append((item, element.value))
+        if isinstance(subject, Sequence) and not subject.open and len(subject.items) != len(parts):
+            return FALSE
+    elif isinstance(pattern, cst.MatchMapping):
+        for entry in pattern.elements:
+            key = evaluate(run, entry.key)
+            parts.append((operators.subscript(subject, key, run.path), entry.pattern))
+    known = isinstance(subject, (Sequence, Dict))
+    fits = _all_match(run, parts)
+    return fits if known else Unknown()
+
+
+def _any_matches(run: Run, subject: Value, patterns: Statements[cst.MatchPattern]) -> Value:
+    if not patterns:
+        return FALSE
+    first = _matches(run, subject, patterns[0])
+    rest = patterns[1:]
+    return fork(run, first, lambda: Const(True), lambda: _any_matches(run, subject, rest))
+
+
+def _all_match(run: Run, parts: Statements[tuple[Value, cst.MatchPattern]]) -> Value:
+    if not parts:
         return Const(True)
-    return Unknown()
+    (item, pattern), rest = parts[0], parts[1:]
+    first = _matches(run, resolve(item, run.path), pattern)
+    return fork(run, first, lambda: _all_match(run, rest), lambda: FALSE)
 
 
 def _function(run: Run, node: cst.FunctionDef) -> None:

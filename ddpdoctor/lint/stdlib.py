@@ -13,6 +13,7 @@ from ddpdoctor.lint.options import NAMESPACE, PARSER, new_parser, parser_method
 from ddpdoctor.lint.processes import EXECUTOR, run_executor, run_process, run_thread, submit
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
+    NAMED_TUPLE,
     Arguments,
     Class,
     Const,
@@ -137,7 +138,7 @@ def _as_dict(run: Run, arguments: Arguments, place: Place) -> Value:
 
 def _named_tuple(run: Run, arguments: Arguments, place: Place) -> Value:
     fields = resolve(arguments.get(1, "field_names") or Unknown(), run.path)
-    cls = Class("namedtuple", (), {}, run.frame.module, place)
+    cls = Class("namedtuple", (Name(NAMED_TUPLE),), {}, run.frame.module, place)
     names: list[str] = []
     if isinstance(fields, Const) and isinstance(fields.value, str):
         names = fields.value.replace(",", " ").split()

@@ -364,6 +364,18 @@ class Class(Value):
         return [base.name for base in self.ancestors() if isinstance(base, Name)]
 
 
+def tuple_items(value: Value) -> tuple[Value, ...] | None:
+    """The items of an instance of a NamedTuple class, in order; None for anything else."""
+    if not isinstance(value, Object) or not isinstance(value.cls, Class):
+        return None
+    if NAMED_TUPLE not in value.cls.library_bases():
+        return None
+    return tuple(value.attributes.get(name, MISSING) for name in value.cls.fields)
+
+
+NAMED_TUPLE = "typing.NamedTuple"
+
+
 class Method(Value):
     """A function or library method together with the object it was taken from."""
 

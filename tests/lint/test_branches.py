@@ -1,0 +1,323 @@
+"""Conditions: decided where rank k knows them, remembered where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+FLAG = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--distributed", action="store_true")
+parser.add_argument("--gpus", type=int, default=1)
+args = parser.parse_args()
+local_rank = int(os.environ["LOCAL_RANK"])
+"""
+
+
+def test_two_branches_on_one_flag_are_taken_together(check: Check) -> None:
+    check(
+        FLAG
+        + """
+if args.distributed:
+    torch.cuda.set_device(local_rank)
+x = torch.ones(1)
+if args.distributed:
+    dist.init_process_group("nccl")
+x.cuda()
+"""
+    )
+
+
+def test_a_flag_and_its_negation_exclude_each_other(check: Check) -> None:
+    check(
+        FLAG
+        + """
+if not args.distributed:
+    torch.cuda.set_device(local_rank)
+if args.distributed:
+    dist.init_process_group("nccl")  # DDP201
+torch.ones(1).cuda()  # DDP101
+"""
+    )
+
+
+@pytest.mark.parametrize("condition", ["args.gpus > 1", "1 < args.gpus", "not args.gpus <= 1"])
+def test_one_question_in_several_spellings_has_one_answer(check: Check, condition: str) -> None:
+    check(
+        FLAG
+        + f"""
+device = "cuda:0"
+if args.gpus > 1:
+    dist.init_process_group("nccl")
+if {condition}:
+    device = f"cuda:{{local_rank}}"
+torch.ones(1, device=device)
+"""
+    )
+
+
+def test_a_flag_kept_in_a_variable_remembers_its_condition(check: Check) -> None:
+    check(
+        FLAG
+        + """
+distributed = args.gpus > 1
+if distributed:
+    dist.init_process_group("nccl")
+torch.ones(1, device=local_rank if distributed else 0)
+torch.ones(1, device=0 if distributed else local_rank)  # DDP103
+"""
+    )
+
+
+def test_the_world_size_is_more_than_one(check: Check) -> None:
+    check("""
+    world_size = int(os.environ.get("WORLD_SIZE", 1))
+    device = 0
+    if world_size > 1:
+        dist.init_process_group("nccl")
+        device = int(os.environ["LOCAL_RANK"])
+    torch.ones(1, device=device)
+    if world_size == 1:
+        torch.ones(1, device=0)
+    """)
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "dist.get_rank() == 0",
+        "not dist.get_rank()",
+        'int(os.environ["RANK"]) == 0',
+        'os.environ["LOCAL_RANK"] == "0"',
+        "rank < 1",
+        "rank in [0]",
+        "not rank > 0",
+        "rank == 0 and flag",
+        "is_main()",
+    ],
+)
+def test_what_only_rank_zero_does_is_not_run(check: Check, guard: str) -> None:
+    check(f"""
+    def is_main():
+        return not dist.is_initialized() or dist.get_rank() == 0
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    flag = len(sys.argv) > 1
+    if {guard}:
+        torch.ones(1, device="cuda:0")
+    else:
+        torch.ones(1, device="cuda:1")  # DDP103
+    """)
+
+
+def test_a_guard_by_early_return_stands_in_the_caller(check: Check) -> None:
+    check("""
+    def save(rank):
+        if rank != 0:
+            return
+        torch.ones(1, device=0)
+
+    def evaluate():
+        torch.ones(1, device=0)
+
+    def main():
+        dist.init_process_group("nccl")
+        save(dist.get_rank())
+        if dist.get_rank() > 0:
+            return
+        evaluate()
+
+    main()
+    """)
+
+
+def test_after_an_early_return_the_rest_is_run_on_the_other_path(check: Check) -> None:
+    check(
+        FLAG
+        + """
+def pick():
+    if not args.distributed:
+        return "cuda:0"
+    dist.init_process_group("nccl")
+    return local_rank
+
+torch.ones(1, device=pick())
+"""
+    )
+
+
+def test_a_return_deep_in_loops_and_conditions_ends_the_function(check: Check) -> None:
+    check(
+        FLAG
+        + """
+def pick(names):
+    for name in names:
+        with open(name) as file:
+            if args.distributed:
+                if file:
+                    return local_rank
+    return 0  # DDP103
+
+if args.distributed:
+    dist.init_process_group("nccl")
+    torch.ones(1, device=pick(["a"]))
+    torch.ones(1, device=pick([]))
+"""
+    )
+
+
+def test_a_function_that_may_end_the_program_leaves_the_other_path(check: Check) -> None:
+    check(
+        FLAG
+        + """
+if not args.distributed:
+    sys.exit("distributed only")
+dist.init_process_group("nccl")
+torch.ones(1, device=0 if not args.distributed else local_rank)
+"""
+    )
+
+
+def test_what_stands_behind_a_raise_or_exit_is_not_run(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    def stop():
+        raise SystemExit
+    if dist.get_world_size() > 1:
+        stop()
+    torch.ones(1, device=0)
+    """)
+
+
+def test_an_assertion_is_taken_to_hold(check: Check) -> None:
+    check(
+        FLAG
+        + """
+assert args.distributed
+dist.init_process_group("nccl")
+torch.ones(1, device=local_rank if args.distributed else 0)
+"""
+    )
+
+
+def test_and_and_or_give_their_operands(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.ones(1, device=None or 2)  # DDP103
+    torch.ones(1, device=rank and 3)  # DDP103
+    torch.ones(1, device=0 or rank)  # DDP203
+    torch.ones(1, device=rank or 0)  # DDP203
+    """)
+
+
+def test_only_none_is_none(check: Check) -> None:
+    check("""
+    def place(device=None):
+        if device is None:
+            device = 3  # DDP103
+        torch.ones(1, device=device)  # DDP203
+
+    dist.init_process_group("nccl")
+    place(dist.get_rank() + 0)
+    place(torch.device("cuda", int(os.environ["LOCAL_RANK"])))
+    place()
+    """)
+
+
+def test_a_value_that_is_not_known_takes_both_sides(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    if os.path.exists("big.pt"):
+        torch.ones(1, device=1)  # DDP103
+    else:
+        torch.ones(1, device=2)  # DDP103
+    device = 0 if os.path.exists("small.pt") else dist.get_rank()
+    torch.ones(1, device=device)
+    """)
+
+
+def test_a_walrus_binds_in_the_condition(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    if (index := 2) > 1:  # DDP103
+        torch.ones(1, device=index)
+    """)
+
+
+def test_match_takes_the_case_that_fits(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    match "nccl":
+        case "gloo":
+            torch.ones(1, device=1)
+        case "mpi" | "nccl":
+            torch.ones(1, device=2)  # DDP103
+        case _:
+            torch.ones(1, device=3)
+    match dist.get_rank():
+        case 0:
+            torch.ones(1, device=4)
+        case rank if rank is None:
+            torch.ones(1, device=5)
+        case rank:
+            torch.ones(1, device=rank)  # DDP203
+    match None:
+        case None:
+            torch.ones(1, device=6)  # DDP103
+    """)
+
+
+def test_match_binds_parts_of_a_sequence_or_mapping(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    match ("cuda", dist.get_rank()):
+        case (kind, index):
+            torch.ones(1, device=torch.device(kind, index))  # DDP203
+    match {"gpu": 2}:  # DDP103
+        case {"gpu": gpu}:
+            torch.ones(1, device=gpu)
+    """)
+
+
+def test_a_cuda_check_is_taken_to_succeed(check: Check) -> None:
+    check("""
+    device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")  # DDP103
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    torch.ones(1, device=device)
+    if not torch.cuda.is_available():
+        torch.ones(1, device="cuda:1")
+    """)
+
+
+def test_the_backend_decides_too(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", default="nccl")
+    args = parser.parse_args()
+    dist.init_process_group(args.backend)
+    if args.backend == "gloo":
+        device = torch.device("cpu")
+    else:
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.ones(1, device=device)
+    """)
+
+
+def test_whether_a_launcher_started_the_program_is_known(check: Check) -> None:
+    check("""
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        gpu = int(os.environ["LOCAL_RANK"])
+    elif "SLURM_PROCID" in os.environ:
+        gpu = int(os.environ["SLURM_PROCID"]) % torch.cuda.device_count()
+    else:
+        gpu = 0
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)
