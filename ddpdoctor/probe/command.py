@@ -117,7 +117,7 @@ def _on_nodes(job: Job, request: Request) -> ProbeReport:
     if silent:
         note = f"no report came from node {', '.join(map(str, silent))}"
         mine = replace(mine, notes=(*mine.notes, note))
-    first = nodes.compared([mine, *others.values()])
+    first = nodes.of_all([mine, *others.values()])
     return ProbeReport((("node 0", first), *((f"node {n}", one) for n, one in others.items())))
 
 

@@ -13,7 +13,7 @@ from ddpdoctor.gpus.pids import neighbours
 from ddpdoctor.gpus.placement import Placement, place
 from ddpdoctor.probe.causes import findings_of
 from ddpdoctor.probe.failures import RankEnd, bad_ends, first_failure, texts_of
-from ddpdoctor.probe.hang import hang_finding, left_alone, stack_groups
+from ddpdoctor.probe.hang import hang_finding, last_collectives, left_alone, stack_groups
 from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.logs import tail
 from ddpdoctor.probe.ranks import Rank, main_processes, rank_processes
@@ -44,7 +44,8 @@ def diagnose(
     if alone := left_alone(evidence, ranks, ends):
         findings.append(alone)
     if evidence.outcome == "hung":
-        findings.append(hang_finding(stacks, evidence.idle, evidence.progress, ranks, explained))
+        last = last_collectives(evidence.progress, ranks)
+        findings.append(hang_finding(stacks, evidence.idle, last, explained))
     return ProbeRun(
         command=job.command,
         source=source,
@@ -63,6 +64,7 @@ def diagnose(
         findings=tuple(findings),
         output=_output(job, folder),
         notes=_notes(job, evidence, ranks, expected),
+        idle=evidence.idle,
     )
 
 

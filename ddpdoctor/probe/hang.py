@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ddpdoctor.findings import Finding, Location, Related, Severity
@@ -21,14 +21,18 @@ from ddpdoctor.probe.watch import Evidence
 def stack_groups(
     evidence: Evidence, ranks: Mapping[int, Rank], expected: Sequence[int]
 ) -> tuple[StackGroup, ...]:
+    """Where this node's ranks stood; equals together."""
+    return gathered(_stood(number, evidence, ranks) for number in expected)
+
+
+def gathered(stood: Iterable[StackGroup]) -> tuple[StackGroup, ...]:
     """The ranks that stood in the same place together; the odd one, if any, is marked and first."""
     together: dict[object, list[StackGroup]] = {}
-    for number in expected:
-        one = _stood(number, evidence, ranks)
+    for one in stood:
         # Not by all frames: inside of PyTorch ranks of one collective may be a line apart.
         together.setdefault((one.waiting, one.place or one.frames, one.problem), []).append(one)
     groups = [
-        replace(group[0], ranks=tuple(rank for one in group for rank in one.ranks))
+        replace(group[0], ranks=tuple(rank for one in group for rank in one.ranks), odd=False)
         for group in together.values()
     ]
     if len(set(map(_ordinariness, groups))) < 2:
@@ -37,23 +41,27 @@ def stack_groups(
     return (replace(odd, odd=True), *others)
 
 
-def hang_finding(
-    groups: Sequence[StackGroup],
-    seconds: float,
-    progress: Mapping[int, Progress],
-    ranks: Mapping[int, Rank],
-    explained: Sequence[Finding],
-) -> Finding:
-    """DDP504, at the line where the odd rank stood; lint's rule for a line that a rank stood on is
-    named, and related.
-    """
-    place = next((group.place for group in groups if group.place), None)
-    where = "; ".join(f"{spell(group.ranks)} {_in_words(group)}" for group in groups)
+def last_collectives(progress: Mapping[int, Progress], ranks: Mapping[int, Rank]) -> str:
+    """In words: the one that each rank entered last, whether or not it came out of it."""
     last: dict[str, list[int]] = {}
     for number, rank in ranks.items():
         if (one := progress.get(rank.pid)) and one.operation:
             what = f"{one.operation} number {one.sequence} of {one.group}"
             last.setdefault(what, []).append(number)
+    if not last:
+        return "No rank had entered a collective."
+    told = "; ".join(f"{spell(members)} {what}" for what, members in last.items())
+    return f"The last collective entered: {told}."
+
+
+def hang_finding(
+    groups: Sequence[StackGroup], seconds: float, last: str, explained: Sequence[Finding]
+) -> Finding:
+    """DDP504, at the line where the odd rank stood; lint's rule for a line that a rank stood on is
+    named, and related. last: the last collectives, in words.
+    """
+    place = next((group.place for group in groups if group.place), None)
+    where = "; ".join(f"{spell(group.ranks)} {_in_words(group)}" for group in groups)
     rule = explanation(explained, [group.place for group in groups])
     why = f"; {rule.code} explains it: {rule.message}" if rule else ""
     return Finding(
@@ -62,11 +70,7 @@ def hang_finding(
         message=f"No rank got any further for {seconds:.0f} s: {where}.",
         filename=place.filename if place else None,
         location=Location(place.row, 1) if place else None,
-        behaviour="The last collective entered: "
-        + "; ".join(f"{spell(members)} {what}" for what, members in last.items())
-        + "."
-        if last
-        else "No rank had entered a collective.",
+        behaviour=last,
         symptom="the job stands still, GPUs at 100 % or idle, until the process group's timeout "
         "(10 minutes with NCCL, 30 with gloo) ends it.",
         repair=_advice(groups) + why,

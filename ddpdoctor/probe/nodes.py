@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ddpdoctor.findings import DdpdoctorError, Finding, Severity
 from ddpdoctor.probe import wire
+from ddpdoctor.probe.hang import gathered, hang_finding
 from ddpdoctor.probe.results import ProbeRun
 
 _PATIENCE_SECONDS = 30.0  # for a node whose run ended a little later
@@ -97,8 +98,27 @@ def send(host: str, port: int, node_rank: int, run: ProbeRun) -> None:
         ) from error
 
 
-def compared(runs: Sequence[ProbeRun]) -> ProbeRun:
-    """The first node's run, with DDP506 where the nodes differ in ranks or GPUs."""
+def of_all(runs: Sequence[ProbeRun]) -> ProbeRun:
+    """The first node's run with what only all nodes together show: which rank of all is the odd
+    one in a hang, and DDP506 where the nodes differ in ranks or GPUs.
+    """
+    return _compared([_hung_together(runs), *runs[1:]])
+
+
+def _hung_together(runs: Sequence[ProbeRun]) -> ProbeRun:
+    first = runs[0]
+    if not all(run.stacks for run in runs):
+        return first
+    groups = gathered(group for run in runs for group in run.stacks)
+    each = [[one for one in run.findings if one.code == "DDP504"] for run in runs]
+    last = " ".join(one.behaviour for found in each for one in found)
+    hang = hang_finding(groups, first.idle, last, [])
+    others = tuple(one for one in first.findings if one.code != "DDP504")
+    related = tuple(place for found in each for one in found for place in one.related)
+    return replace(first, stacks=groups, findings=(*others, replace(hang, related=related)))
+
+
+def _compared(runs: Sequence[ProbeRun]) -> ProbeRun:
     counts = [(len(run.placement.ranks), len(run.placement.gpus)) for run in runs]
     if len(set(counts)) == 1:
         return runs[0]

@@ -141,7 +141,8 @@ class ProbeRun:
     zero of every "at" (the placement's memory curves count from the epoch). outcome: "completed",
     "failed", "hung", "stopped" (by the user) or "crashed" (the launcher itself died). output: the
     last lines that the first rank printed, without control characters. notes: sentences the
-    reader must know (virtual GPUs were used, processes had to be stopped).
+    reader must know (virtual GPUs were used, processes had to be stopped). idle: seconds without
+    progress after which it was found to hang.
     """
 
     command: tuple[str, ...]
@@ -161,6 +162,7 @@ class ProbeRun:
     findings: tuple[Finding, ...]
     output: tuple[str, ...]
     notes: tuple[str, ...]
+    idle: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         own = {

@@ -96,6 +96,7 @@ def _run() -> ProbeRun:
         source="virtual",
         started=1.0,
         outcome="hung",
+        idle=30.0,
         exit_code=None,
         seconds=9.5,
         world_size=2,
@@ -144,11 +145,20 @@ def test_a_first_node_that_is_gone_is_told_with_the_logs_place() -> None:
         nodes.send("127.0.0.1", _free_port(), 1, _run())
 
 
+def test_the_odd_rank_of_all_nodes_stands_out_in_the_report_of_the_first() -> None:
+    waiting = _run()
+    elsewhere = StackGroup((1,), None, ("b:2 in c",), Place("b", 2), False)
+    first = nodes.of_all([waiting, replace(waiting, stacks=(elsewhere,))])
+    assert [(one.ranks, one.odd) for one in first.stacks] == [((1,), True), ((0,), False)]
+    (finding,) = first.findings
+    assert (finding.code, finding.ranks, finding.filename) == ("DDP504", (1,), "b")
+
+
 def test_nodes_that_differ_are_a_finding_and_equal_ones_none() -> None:
     run = _run()
     other = replace(run, placement=replace(run.placement, gpus=run.placement.gpus * 2))
-    assert nodes.compared([run, run]).findings == ()
-    (finding,) = nodes.compared([run, other]).findings
+    assert nodes.of_all([run, run]).findings == ()
+    (finding,) = nodes.of_all([run, other]).findings
     assert finding.code == "DDP506"
     assert (
         finding.message == "The nodes differ: node 0: 1 ranks on 1 GPUs; node 1: 1 ranks on 2 GPUs."
