@@ -8,15 +8,21 @@ from ddpdoctor.lint.local_ranks import library_name, own_device
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Place
+from ddpdoctor.lint.values import Const, Index, Place
 
 
 def bind_process(trace: Trace, group: Event) -> Repair | None:
-    """Bind the process before its process group opens, and before anything uses CUDA."""
+    """Bind the process before its process group opens, and before anything uses CUDA: move the
+    line that binds it too late, or write one."""
     if group.detail.get("framework") or not group.views:
         return None
     uses = [event for event in trace.before(group) if _uses_current_device(trace, event)]
     point = _point(uses[0], group) if uses else (group.place, group.views[-1])
+    late = next((bind for bind in trace.of("bind") if _binds_late(trace, group, bind)), None)
+    if late is not None:
+        moved = _moved(trace, late, point)
+        if moved is not None:
+            return moved
     if point is None:
         return None
     place, view = point
@@ -41,18 +47,29 @@ def bind_first_group(trace: Trace, event: Event) -> Repair | None:
     return None
 
 
-def bind_earlier(trace: Trace, bind: Event, use: Event) -> Repair | None:
-    """Bind the process before an earlier use of CUDA: move the line, or write one."""
-    point = _point(use, bind)
-    if point is None:
-        return None
-    place, view = point
-    message = "Bind every rank to its own GPU before the first use of CUDA"
-    moved = _moved(bind, place)
-    if moved is not None:
-        return Repair(message, (InsertBefore(place, moved), Remove(_line_of(bind.place))))
-    code, imports = _set_device(trace, place, view)
-    return Repair(message, (InsertBefore(place, code),), imports=_once(imports))
+def _binds_late(trace: Trace, group: Event, bind: Event) -> bool:
+    """Whether a rank binds itself, but only after the group is open or CUDA in use."""
+    if bind.process is not group.process or bind.detail.get("block"):
+        return False
+    indices = trace.indices(bind, bind.device)
+    own = bool(indices) and all(isinstance(index, Index) for index in indices)
+    return own and trace.binding(bind) == "unbound" and group in trace.groups(bind)
+
+
+def _moved(trace: Trace, bind: Event, point: tuple[Place, View] | None) -> Repair | None:
+    """Move the line that binds, before the process group if that can be, else before the first
+    use of CUDA."""
+    uses = [event for event in trace.before(bind) if _uses_current_device(trace, event)]
+    for target in (point, _point(uses[0], bind) if uses else None):
+        if target is None:
+            continue
+        code = _code_to_move(bind, target[0])
+        if code is not None:
+            return Repair(
+                "Bind every rank to its own GPU before the first use of CUDA",
+                (InsertBefore(target[0], code), Remove(_line_of(bind.place))),
+            )
+    return None
 
 
 def bind_thread(trace: Trace, event: Event) -> Repair | None:
@@ -111,7 +128,7 @@ def _may_be_on_cpu(trace: Trace, group: Event) -> bool:
     )
 
 
-def _moved(bind: Event, place: Place) -> str | None:
+def _code_to_move(bind: Event, place: Place) -> str | None:
     """The line that binds, if it can stand before a place: in its block, on a line of its own,
     and without a name that the lines between give a value to."""
     module = bind.place.module
@@ -123,7 +140,9 @@ def _moved(bind: Event, place: Place) -> str | None:
     if not isinstance(block, (cst.Module, cst.IndentedBlock)) or len(line.body) != 1:
         return None
     body: list[cst.CSTNode] = list(block.body)
-    if target not in body or not isinstance(line.body[0], cst.Expr) or body[-1] is line:
+    if not isinstance(line.body[0], cst.Expr) or line is module.tree().body[-1]:
+        return None
+    if target not in body or body.index(target) >= body.index(line):
         return None
     between = body[body.index(target) : body.index(line)]
     if _names(line) & {name for statement in between for name in _assigned(statement)}:

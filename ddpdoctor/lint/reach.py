@@ -51,7 +51,8 @@ def _is_own(value: Value | None) -> bool:
 def _named(run: Run, frame: Frame) -> Iterator[tuple[str, Value]]:
     seen: set[str] = set()
     scope: Scope | None = frame.scope
-    while scope is not None:
+    # A module's variables may be set under `if __name__ == "__main__"`: its functions use their own.
+    while scope is not None and (scope.outer is not None or scope is frame.scope):
         for name, held in list(scope.variables.items()):
             if not isinstance(name, str) or not name.isidentifier() or name in seen:
                 continue

@@ -132,8 +132,7 @@ def _edit(change: Change, find: Find) -> Edit:
     if isinstance(change, InsertBefore):
         return _insertion(change, filename, find)
     if isinstance(change, Remove):
-        _, end = find(change.place)
-        start, _ = find(change.place)
+        start, end = find(change.place)
         return Edit(filename, Location(start.row, 1), Location(end.row + 1, 1), "")
     return _argument(change, filename, find)
 

@@ -73,8 +73,11 @@ def environment_default(trace: Trace, option: Place, *, safe: bool) -> Repair | 
 def write_local_rank(trace: Trace, event: Event, value: Value) -> Repair | None:
     """Write the local rank where a device has the global rank as its index."""
     written = None
-    if isinstance(value, Device) and value.origin is not None:
-        written = _index_in(value.origin)
+    if isinstance(value, Device):
+        if value.origin is not None:
+            written = _index_in(value.origin)
+        elif isinstance(event.detail.get("given"), Device):
+            return None  # the current device: it is the binding that has to change
     if written is None:
         position = _POSITIONS.get(event.kind)
         argument = argument_of(event.place, *_DEVICE_ARGUMENTS, position=position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.bindings import bind_earlier
+from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 
@@ -29,7 +29,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             'device, but found at least two devices, cuda:0 and cuda:1"',
             repair="move this line before the first use of CUDA",
             related=tuple((event.place, "uses cuda:0 on every rank") for event in early[:3]),
-            fix=bind_earlier(trace, bind, early[0]),
+            fix=bind_first_group(trace, bind),
         )
 
 
