@@ -209,8 +209,8 @@ def _notes(
     notes = []
     if job.virtual:
         notes.append(
-            f"these are {job.virtual} virtual GPUs: CPU tensors with a device label; placement "
-            "and device errors are as on real ones, speed and memory are not"
+            "the GPUs are virtual: CPU tensors with a device label; placement and device errors "
+            "are as on real ones, speed and memory are not"
         )
     missing = [number for number in expected if number not in ranks]
     if missing and not ranks:
@@ -218,9 +218,9 @@ def _notes(
     if evidence.left is None:
         notes.append("the guardian process was killed; processes of the program may be left")
     elif evidence.left and evidence.outcome == "ended":
+        who = "process" if evidence.left == 1 else "processes"
         notes.append(
-            f"{evidence.left} process(es) of the program were still running after it had ended, "
-            "and were stopped"
+            f"{evidence.left} {who} that the program left running after its end had to be stopped"
         )
     if evidence.log_problem:
         notes.append(evidence.log_problem)

@@ -15,9 +15,8 @@ _IDLE_SECONDS = 5.0
 
 
 @contextmanager
-def progress_display(title: str) -> Iterator[Callable[[Glance], None]]:
+def progress_display(title: str, console: Console) -> Iterator[Callable[[Glance], None]]:
     """Gives the function to call with each glance; what it showed is gone at the end."""
-    console = Console(stderr=True)
     status = Status(title, console=console)
 
     def show(glance: Glance) -> None:

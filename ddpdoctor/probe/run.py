@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from rich.console import Console
+
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.gpus import GpuSource
 from ddpdoctor.gpus.nvml import NvmlSource
@@ -30,7 +32,7 @@ def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
     SIGTERM or SIGHUP stops the job, a second one at once; what was seen is reported all the same.
     Raises DdpdoctorError where the job cannot be started.
     """
-    with _interrupts() as interrupts, progress_display(title) as show:
+    with _interrupts() as interrupts, progress_display(title, Console(stderr=True)) as show:
         try:
             launch = Launch(job, folder)
         except OSError as error:

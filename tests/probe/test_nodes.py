@@ -155,7 +155,7 @@ def test_the_odd_rank_of_all_nodes_stands_out_in_the_report_of_the_first() -> No
 
 
 def test_nodes_that_differ_are_a_finding_and_equal_ones_none() -> None:
-    run = _run()
+    run = replace(_run(), stacks=())
     other = replace(run, placement=replace(run.placement, gpus=run.placement.gpus * 2))
     assert nodes.of_all([run, run]).findings == ()
     (finding,) = nodes.of_all([run, other]).findings
