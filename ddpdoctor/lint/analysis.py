@@ -13,9 +13,10 @@ from ddpdoctor.findings import Finding, Related
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.branches import Dead
 from ddpdoctor.lint.positions import Range, positions, source_text
+from ddpdoctor.lint.project import Project
 from ddpdoctor.lint.rule import Draft, all_rules
 from ddpdoctor.lint.run import Frame, Run
-from ddpdoctor.lint.sources import Module, Project
+from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.suppressions import unsuppressed
 from ddpdoctor.lint.values import Arguments, Place
 

@@ -12,7 +12,8 @@ from ddpdoctor.lint import Linted, apis
 from ddpdoctor.lint.analysis import judge
 from ddpdoctor.lint.programs import candidates
 from ddpdoctor.lint.rule import all_rules
-from ddpdoctor.lint.sources import Project, Unreadable
+from ddpdoctor.lint.project import Project
+from ddpdoctor.lint.sources import Unreadable
 
 
 def lint_paths(

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from ddpdoctor.lint.apis import Apis
     from ddpdoctor.lint.branches import Path
-    from ddpdoctor.lint.sources import Module, Project
+    from ddpdoctor.lint.project import Project
+    from ddpdoctor.lint.sources import Module
 
 # What a program may cost. Beyond it, calls are no longer entered and their results are unknown;
 # `Run.exhausted` says so. Public programs stay far below (the largest of 119 took 60,000 steps).

@@ -1,23 +1,19 @@
-"""Source files of a project: their bytes, their trees, and where an import leads."""
+"""Source files: their bytes and their trees."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping
+import stat
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import libcst as cst
-
+from ddpdoctor.lint.nesting import too_deep
 from ddpdoctor.lint.values import Scope, Value
 
-# The project ends at the nearest of these.
-_ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg")
+if TYPE_CHECKING:
+    import libcst as cst
 
 # A file this large is generated data, not a training program; it is named under skipped.
-MOST_BYTES = 8 << 20
+MOST_BYTES = 4 << 20
 
 
 class Unreadable(Exception):
@@ -51,6 +47,11 @@ class Module:
     def package(self) -> str:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
+    @property
+    def parsed(self) -> int:
+        """How many bytes of source the tree stands for, 0 without one."""
+        return 0 if self._tree is None or self._data is None else len(self._data)
+
     def data(self) -> bytes:
         """The file's bytes. Raises Unreadable."""
         if self._data is None:
@@ -73,19 +74,25 @@ class Module:
 def read(path: Path) -> bytes:
     """Raises Unreadable with the reason in one line."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("is not a regular file")  # reading a pipe would wait for ever
+        if status.st_size > MOST_BYTES:
             raise Unreadable(f"larger than {MOST_BYTES >> 20} MiB")
         return path.read_bytes()
-    except OSError as error:
-        raise Unreadable(error.strerror or str(error)) from None
+    except (OSError, ValueError) as error:
+        raise Unreadable(getattr(error, "strerror", None) or str(error)) from None
 
 
 def parse(data: bytes, path: Path) -> cst.Module:
     """The tree of a file's bytes. Raises Unreadable."""
+    import libcst as cst  # takes longer than all else; a run from the cache does without
+
     if b"\0" in data:
         raise Unreadable("contains null bytes")
-    if _nesting(data) > MOST_NESTING:
-        raise Unreadable(f"nests deeper than {MOST_NESTING} brackets")
+    deep = too_deep(data)
+    if deep is not None:
+        raise Unreadable(deep)
     try:
         return cst.parse_module(data)
     except cst.ParserSyntaxError as error:
@@ -97,142 +104,5 @@ def parse(data: bytes, path: Path) -> cst.Module:
     except RecursionError:
         raise Unreadable("nests too deeply") from None
     except Exception as error:  # the native parser raises bare Exceptions for odd input
-        raise Unreadable(f"cannot be parsed: {str(error).splitlines()[0][:200]}") from None
-
-
-# libcst's native parser recurses on the C stack; CPython's own parser gives up at 200 brackets.
-MOST_NESTING = 200
-_BRACKETS = re.compile(rb"[(\[{}\])]")
-
-
-def _nesting(data: bytes) -> int:
-    """An upper bound for how deeply brackets nest (those in strings and comments count too)."""
-    depth = deepest = 0
-    for bracket in _BRACKETS.findall(data):
-        if bracket in b"([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif depth:
-            depth -= 1
-    return deepest
-
-
-class Project:
-    """The files around a program, and which of them an import means.
-
-    contents: files, by their real paths, that are taken to hold this instead of what they hold.
-    """
-
-    def __init__(
-        self,
-        libraries: frozenset[str] = frozenset(),
-        contents: Mapping[Path, bytes] = MappingProxyType({}),
-    ) -> None:
-        self.libraries = libraries
-        self._contents = contents
-        self._modules: dict[Path, Module] = {}
-        self._is_file: dict[Path, bool] = {}
-        self._also: list[Path] = []
-
-    def search_also(self, folder: Path) -> None:
-        """Adds a folder that the program puts on sys.path."""
-        if folder not in self._also:
-            self._also.append(folder)
-
-    def script(self, path: Path) -> Module:
-        """The module of a file that is run as a script: its folder leads the search path."""
-        path = path.absolute()
-        root = project_root(path)
-        roots = [path.parent]
-        package = path.parent
-        while package != root and root in package.parents and _has_init(package):
-            package = package.parent
-            roots.append(package)
-        folder = path.parent
-        while folder != root and root in folder.parents:
-            folder = folder.parent
-            roots.append(folder)
-        roots += [root, root / "src"]
-        if _has_init(root):
-            roots.append(root.parent)  # a package named after its checkout
-        name = _dotted_name(path, root)
-        return self._module(path, name, tuple(dict.fromkeys(roots)))
-
-    def find(self, name: str, importer: Module) -> Module | None:
-        """The project's module of that dotted name, or None where it is a library's."""
-        top, _, rest = name.partition(".")
-        if top in self.libraries:
-            return None
-        for root in (*importer.roots, *self._also):
-            if root == root.parent:
-                continue
-            found = self._under(root, name, importer.roots)
-            if found is not None:
-                return found
-            if root.name == top and rest and _has_init(root):
-                found = self._under(root, rest, importer.roots)
-                if found is not None:
-                    return found
-        return None
-
-    def _under(self, root: Path, name: str, roots: tuple[Path, ...]) -> Module | None:
-        path = root.joinpath(*name.split("."))
-        for candidate in (path.with_name(path.name + ".py"), path / "__init__.py"):
-            if self._exists(candidate):
-                return self._module(candidate, name, roots)
-        return None
-
-    def is_package(self, name: str, importer: Module) -> bool:
-        """Whether a folder without __init__.py (a namespace package) has that name."""
-        return name.partition(".")[0] not in self.libraries and any(
-            root.joinpath(*name.split(".")).is_dir() for root in (*importer.roots, *self._also)
-        )
-
-    def _exists(self, path: Path) -> bool:
-        known = self._is_file.get(path)
-        if known is None:
-            known = self._is_file[path] = path.is_file()
-        return known
-
-    def _module(self, path: Path, name: str, roots: tuple[Path, ...]) -> Module:
-        key = Path(os.path.realpath(path))
-        module = self._modules.get(key)
-        if module is None:
-            module = self._modules[key] = Module(path, name, roots, self._contents.get(key))
-        return module
-
-    def forget_runs(self) -> None:
-        """Empties every module's namespace: the next program starts from nothing."""
-        self._also.clear()
-        for module in self._modules.values():
-            module.variables = {}
-            module.scope = Scope(module.variables, None)
-            module.state = "new"
-
-    def reached(self) -> list[Module]:
-        """Every module that was asked for, in order."""
-        return list(self._modules.values())
-
-
-def project_root(path: Path) -> Path:
-    """The nearest folder above a file that holds a project's marks, else the file's own folder."""
-    for folder in path.parents:
-        if any((folder / mark).exists() for mark in _ROOT_MARKS):
-            return folder
-    return path.parent
-
-
-def _has_init(folder: Path) -> bool:
-    return (folder / "__init__.py").is_file()
-
-
-def _dotted_name(path: Path, root: Path) -> str:
-    try:
-        parts = list(path.relative_to(root).with_suffix("").parts)
-    except ValueError:
-        return path.stem
-    if parts and parts[-1] == "__init__":
-        parts.pop()
-    if parts and parts[0] == "src":
-        parts.pop(0)
-    return ".".join(parts) or path.stem
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Unreadable(f"cannot be parsed: {reason[:200]}") from None

@@ -206,6 +206,9 @@ def _open(run: Run, arguments: Arguments, place: Place) -> Value:
     return Object(Name("io.TextIOWrapper"), attributes, place)
 
 
+_LARGEST_CONFIG = 1 << 17  # bytes; PyYAML reads some 100 KB a second
+
+
 def _from_file(parse: Callable[[str], Any]) -> Standard:
     """json.load(open("x.json")), yaml.safe_load(...) of a file that stands beside the program."""
 
@@ -217,25 +220,33 @@ def _from_file(parse: Callable[[str], Any]) -> Standard:
         if not isinstance(path, Const) or not isinstance(path.value, str):
             return Unknown()
         for folder in run.trace.entry.roots:
-            file = folder / path.value
+            data = run.project.data_file(folder / path.value)
+            if data is None or len(data) > _LARGEST_CONFIG:
+                continue
             try:
-                if file.stat().st_size < 1 << 20:
-                    return value_of(parse(file.read_text(encoding="utf-8")), place)
-            except (OSError, ValueError, RecursionError):
+                return value_of(parse(data.decode("utf-8")), place)
+            except (ValueError, RecursionError):
                 continue
         return Unknown()
 
     return load
 
 
-def value_of(data: Any, place: Place, depth: int = 0) -> Value:
-    """The abstract value of plain data."""
-    if depth > 20:
-        return Unknown()
+def value_of(data: Any, place: Place, made: dict[int, Value] | None = None) -> Value:
+    """The abstract value of plain data; what YAML's aliases share is shared here too."""
+    made = {} if made is None else made
+    known = made.get(id(data))
+    if known is not None:
+        return known
     if isinstance(data, dict):
-        return Dict({key: value_of(item, place, depth + 1) for key, item in data.items()})
+        entries = made[id(data)] = Dict({})
+        entries.entries.update((key, value_of(item, place, made)) for key, item in data.items())
+        return entries
     if isinstance(data, (list, tuple)):
-        return Sequence(tuple(value_of(item, place, depth + 1) for item in data[:64]))
+        made[id(data)] = Unknown()  # a list in itself
+        items = tuple(value_of(item, place, made) for item in data[:64])
+        made[id(data)] = Sequence(items, open=len(data) > len(items))
+        return made[id(data)]
     if data is None or isinstance(data, (bool, int, float, str)):
         return Const(data, place)
     return Unknown()
