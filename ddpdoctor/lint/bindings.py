@@ -111,6 +111,8 @@ def _uses_current_device(trace: Trace, event: Event) -> bool:
         return False
     if event.kind in ("place", "create"):
         return trace.unindexed(event)
+    if event.kind == "current":
+        return trace.needs_current_device(event)
     return (
         event.kind in ("context", "objects")
         and event.device is None

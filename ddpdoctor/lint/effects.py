@@ -557,6 +557,7 @@ def _starts(call: Call) -> Value:
 
 def _current(call: Call) -> Value:
     """torch.cuda.current_device(): an unbound process is told 0, and may keep it."""
+    call.run.record("current", call.name, call.place)
 
     def told(index: Value) -> Value:
         unbound = isinstance(index, Const) and index.value is None

@@ -17,7 +17,7 @@ def spelled(module: Module, full: str, path: Sequence[cst.CSTNode]) -> str | Non
     path: the nodes from the file's tree to the place.
     """
     parts = full.split(".")
-    heads = [parts[0], *(".".join(parts[:length]) for length in range(len(parts), 1, -1))]
+    heads = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
     names = dict(_imported_before(path))
     for head in heads:
         for name, imported in names.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.local_ranks import from_environment, own_rank_at
 from ddpdoctor.lint.repairs import AddArgument, Change, Repair, Replace, path_to
 from ddpdoctor.lint.trace import Event, Trace
@@ -24,15 +25,24 @@ def write_device(trace: Trace, event: Event, written: Place) -> Repair | None:
 _CARDS = tuple(f"cuda:{number}" for number in range(64))
 
 
-def write_index(trace: Trace, event: Event, written: Place) -> Repair | None:
-    """Write the local rank in place of a constant index."""
+def write_index(
+    trace: Trace, event: Event, written: Place, *, safe: bool = False
+) -> Repair | None:
+    """Write the local rank in place of a constant index. safe: one process keeps that index."""
     node = written.node
     if isinstance(node, cst.SimpleString) and node.evaluated_value in _CARDS:
         return _write_text(trace, event, written)
+    if isinstance(node, cst.Call):
+        if _last_name(node.func) in _OPTIONS:
+            return environment_default(trace, written, safe=False)
+        return bind_first_group(trace, event)  # what current_device() says in an unbound process
     if not isinstance(node, cst.Integer):
         return None
     rank = own_rank_at(trace, event, written)
-    return Repair("Use the local rank", (Replace(written, rank.text),), imports=rank.imports)
+    return Repair("Use the local rank", (Replace(written, rank.text),), safe, rank.imports)
+
+
+_OPTIONS = ("add_argument", "add_option", "option", "Option")
 
 
 def _write_text(trace: Trace, event: Event, written: Place) -> Repair:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.rewrites import environment_default, write_device
+from ddpdoctor.lint.rewrites import write_device
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Place, Unknown
@@ -39,7 +39,5 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="use the local rank: int(os.environ['LOCAL_RANK']), or \"cuda\" once "
             "torch.cuda.set_device(local_rank) was called",
             related=related,
-            fix=environment_default(trace, written, safe=False)
-            if option
-            else write_device(trace, event, written),
+            fix=write_device(trace, event, written),
         )

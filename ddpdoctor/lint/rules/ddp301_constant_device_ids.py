@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
-from ddpdoctor.lint.rewrites import environment_default, write_index
+from ddpdoctor.lint.rewrites import write_index
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Place, Sequence, Unknown, Value
@@ -36,9 +36,12 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="NCCL hangs or reports a duplicate GPU; one GPU at 100 %, the rest idle",
                 repair=f"{name}=[local_rank]" if name == "device_ids" else f"{name}=local_rank",
                 related=related,
-                fix=environment_default(trace, written, safe=False)
-                if option
-                else write_index(trace, event, written),
+                fix=write_index(
+                    trace,
+                    event,
+                    constant.origin or event.place,
+                    safe=getattr(number, "value", None) == 0,
+                ),
             )
             break  # output_device has the same cause
 
