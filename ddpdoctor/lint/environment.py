@@ -53,7 +53,8 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
     word = run.apis.environment.get(name)
     if word is None or (not run.torchrun and not word.endswith("?")):
-        return Unknown(("variable", name), default=default)
+        origin = None if default is None else default.origin
+        return Unknown(("variable", name), default=default, given=name, origin=origin)
     value = named_value(run, word.rstrip("?"))
     if isinstance(value, Unknown):
         value = Unknown(("variable", name))
@@ -107,8 +108,15 @@ def call_method(run: Run, name: str, arguments: Arguments, place: Place) -> Valu
         _update(run, arguments, place)
         return Const(None)
     if name in ("copy", "items", "keys"):
-        return Dict(dict(run.environment.entries), open=True)
+        return copied(run)
     return Unknown()
+
+
+def copied(run: Run) -> Dict:
+    """A dictionary of its own with what is known of the environment."""
+    known = [name for name, word in run.apis.environment.items() if not word.endswith("?")]
+    entries = {name: read(run, Const(name), None) for name in known} if run.torchrun else {}
+    return Dict({**entries, **run.environment.entries}, open=True)
 
 
 def _update(run: Run, arguments: Arguments, place: Place) -> None:

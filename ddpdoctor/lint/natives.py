@@ -265,6 +265,14 @@ def _or_same(name: str) -> Callable[[Run, Value, Arguments, Place], Value]:
     return method
 
 
+def _open_path(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Value:
+    """Path("config.yaml").open() and .read_text(): a path is the text of it here."""
+    from ddpdoctor.lint.stdlib import open_file
+
+    return open_file(run, Arguments((receiver,)), place)
+
+
+_TEXT.update({"open": _open_path, "read_text": _open_path})
 _TEXT.update({name: _or_same(name) for name in ("strip", "lower", "upper", "rstrip", "lstrip")})
 _TEXT["__str__"] = _same_text
 
@@ -300,6 +308,9 @@ def _int(run: Run, arguments: Arguments, place: Place) -> Value:
             return Unknown()
     if isinstance(value, Text) and len(value.parts) == 1 and isinstance(value.parts[0], Value):
         return value.parts[0]
+    if isinstance(value, Unknown) and value.default is not None:
+        default = _int(run, Arguments((value.default,)), place)
+        return Unknown(value.key, default=default, given=value.given, origin=value.origin)
     if isinstance(value, (Index, Unknown)):
         return value
     return Unknown()
@@ -409,6 +420,10 @@ def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
                 key = resolve(pair.items[0], run.path)
                 if isinstance(key, Const):
                     entries[key.value] = pair.items[1]
+    elif isinstance(value, Name) and value.name == "os.environ":
+        from ddpdoctor.lint.environment import copied
+
+        entries, open_ended = copied(run).entries, True
     elif value is not None:
         open_ended = True
     return Dict({**entries, **arguments.named}, open=open_ended)

@@ -52,6 +52,10 @@ def standard_method(
         return submit(run, receiver, arguments, place, each=name == "map")
     if owner == "concurrent.futures.Future" and name == "result":
         return receiver.attributes.get("#result", Unknown())
+    if owner == NAMESPACE:
+        return _namespace_method(run, receiver, name, arguments, place)
+    if owner == "io.TextIOWrapper" and name == "read":
+        return receiver
     if owner == "contextlib.ExitStack" and name == "enter_context":
         return _enter_for_good(run, arguments, place)
     return None
@@ -165,6 +169,33 @@ def _nested(value: Value, place: Place) -> Value:
     return value
 
 
+def _namespace_method(
+    run: Run, receiver: Object, name: str, arguments: Arguments, place: Place
+) -> Value | None:
+    """Configuration objects are dictionaries too: cfg.get("gpu", 0), cfg.clone() ..."""
+    from ddpdoctor.lint.natives import native_method
+
+    if name in ("clone", "copy", "deepcopy"):
+        return copied(receiver, run, 0)
+    method = native_method(run, Dict(receiver.attributes), name)
+    return method.call(arguments, place) if isinstance(method, Native) else None
+
+
+def _merge(run: Run, arguments: Arguments, place: Place) -> Value:
+    """OmegaConf.merge(base, more): later ones win, level by level."""
+    merged: dict[Any, Value] = {}
+    for given in arguments.positional:
+        value = resolve(given, run.path)
+        if isinstance(value, Dict):
+            value = _nested(value, place)
+        for key, held in value.attributes.items() if isinstance(value, Object) else ():
+            before = merged.get(key)
+            if isinstance(before, Object) and isinstance(held, Object):
+                held = _merge(run, Arguments((before, held)), place)
+            merged[key] = held
+    return Object(Name(NAMESPACE), merged, place)
+
+
 def _dict_subclass(run: Run, arguments: Arguments, place: Place) -> Value:
     from ddpdoctor.lint.natives import call_builtin
 
@@ -200,7 +231,7 @@ def _exit(run: Run, arguments: Arguments, place: Place) -> Value:
     raise Dead(exits=True)
 
 
-def _open(run: Run, arguments: Arguments, place: Place) -> Value:
+def open_file(run: Run, arguments: Arguments, place: Place) -> Value:
     path = arguments.get(0, "file")
     attributes: dict[Any, Value] = {} if path is None else {"#file": path}
     return Object(Name("io.TextIOWrapper"), attributes, place)
@@ -214,9 +245,11 @@ def _from_file(parse: Callable[[str], Any]) -> Standard:
 
     def load(run: Run, arguments: Arguments, place: Place) -> Value:
         stream = resolve(arguments.get(0) or Unknown(), run.path)
-        if not isinstance(stream, Object):
-            return Unknown()
-        path = resolve(stream.attributes.get("#file", Unknown()), run.path)
+        path = stream.attributes.get("#file", Unknown()) if isinstance(stream, Object) else stream
+        path = resolve(path, run.path)
+        option = path if isinstance(path, Unknown) else None
+        if option is not None and option.default is not None:
+            path = option.default
         if not isinstance(path, Const) or not isinstance(path.value, str):
             return Unknown()
         for folder in run.trace.entry.roots:
@@ -224,7 +257,7 @@ def _from_file(parse: Callable[[str], Any]) -> Standard:
             if data is None or len(data) > _LARGEST_CONFIG:
                 continue
             try:
-                return value_of(parse(data.decode("utf-8")), place)
+                return value_of(parse(data.decode("utf-8")), place, option)
             except (ValueError, RecursionError):
                 continue
         return Unknown()
@@ -232,24 +265,37 @@ def _from_file(parse: Callable[[str], Any]) -> Standard:
     return load
 
 
-def value_of(data: Any, place: Place, made: dict[int, Value] | None = None) -> Value:
-    """The abstract value of plain data; what YAML's aliases share is shared here too."""
+def value_of(
+    data: Any, place: Place, option: Unknown | None = None, made: dict[int, Value] | None = None
+) -> Value:
+    """The abstract value of plain data; what YAML's aliases share is shared here too.
+
+    option: the command-line option that names the file, whose default was read.
+    """
     made = {} if made is None else made
     known = made.get(id(data))
     if known is not None:
         return known
     if isinstance(data, dict):
         entries = made[id(data)] = Dict({})
-        entries.entries.update((key, value_of(item, place, made)) for key, item in data.items())
+        for key, item in data.items():
+            entries.entries[key] = value_of(item, place, option, made)
         return entries
     if isinstance(data, (list, tuple)):
         made[id(data)] = Unknown()  # a list in itself
-        items = tuple(value_of(item, place, made) for item in data[:64])
+        items = tuple(value_of(item, place, option, made) for item in data[:64])
         made[id(data)] = Sequence(items, open=len(data) > len(items))
         return made[id(data)]
     if data is None or isinstance(data, (bool, int, float, str)):
-        return Const(data, place)
+        value = Const(data, place)
+        if option is None:
+            return value
+        return Unknown(default=value, given=option.given, origin=place)
     return Unknown()
+
+
+def _namespace_file(run: Run, arguments: Arguments, place: Place) -> Value:
+    return _nested(_from_file(_yaml)(run, arguments, place), place)
 
 
 def _yaml(text: str) -> Any:
@@ -356,19 +402,25 @@ _FUNCTIONS: dict[str, Standard] = {
     "omegaconf.OmegaConf.create": _simple_namespace,
     "munch.Munch": _simple_namespace,
     "addict.Dict": _simple_namespace,
+    "box.Box": _simple_namespace,
+    "dotmap.DotMap": _simple_namespace,
+    "ml_collections.ConfigDict": _simple_namespace,
     "yacs.config.CfgNode": _simple_namespace,
     "copy.copy": _copy,
     "copy.deepcopy": _copy,
     "sys.exit": _exit,
     "os._exit": _exit,
     "os.abort": _exit,
-    "builtins.open": _open,
-    "io.open": _open,
-    "codecs.open": _open,
+    "builtins.open": open_file,
+    "io.open": open_file,
+    "codecs.open": open_file,
     "json.load": _from_file(json.loads),
     "yaml.safe_load": _from_file(_yaml),
     "yaml.load": _from_file(_yaml),
     "yaml.full_load": _from_file(_yaml),
+    "json.loads": _from_file(json.loads),
+    "omegaconf.OmegaConf.load": _namespace_file,
+    "omegaconf.OmegaConf.merge": _merge,
     "os.path.join": _join_path,
     "os.path.dirname": _dirname,
     "os.path.abspath": _same_path,
