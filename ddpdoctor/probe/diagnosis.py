@@ -216,7 +216,10 @@ def _notes(
     if missing and not ranks:
         notes.append("no process of the program imported torch, so none reported its rank")
     if evidence.left is None:
-        notes.append("the guardian process was killed; processes of the program may be left")
+        notes.append(
+            "the process that guards the program was killed; what the program started without its "
+            "own environment may still run"
+        )
     elif evidence.left and evidence.outcome == "ended":
         who = "process" if evidence.left == 1 else "processes"
         notes.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,6 +54,7 @@ class Launch:
         self.pid: int | None = None  # of torchrun, or of the program
         self.returncode: int | None = None
         self.left: int | None = None  # processes that outlived it and had to be stopped
+        self._folder = folder
         self._status = b""
         command = _command(job, folder)
         control, self._control = os.pipe()
@@ -142,6 +144,18 @@ class Launch:
         except subprocess.TimeoutExpired:
             return  # reported as processes left: self.left stays None
         self.poll()
+        if self.left is None:
+            self._end_marked()
+
+    def _end_marked(self) -> None:
+        """The guardian was killed: end what has this run's folder in its environment."""
+        marker = f"{ENVIRONMENT}={self._folder}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if marker in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:
+                continue  # another user's, or it ended meanwhile
 
     def _tell(self, letter: bytes) -> None:
         try:

@@ -43,23 +43,29 @@ class Progress:
 
 
 class ProgressWriter:
-    """The writing side. A forked child must move to a file of its own."""
+    """The writing side. A forked child must leave its parent's file at once."""
 
     def __init__(self, path: str) -> None:
+        self.leave_file()
         self.move_to(path)
 
-    def move_to(self, path: str) -> None:
-        """Count from zero in that file. Raises OSError where the disk is full."""
-        self._memory = mmap.mmap(-1, _SIZE)  # never the parent's own, whatever fails below
+    def leave_file(self) -> None:
+        """Count from zero, for nobody to see."""
+        self._memory = mmap.mmap(-1, _SIZE)
         self._counts = [0, 0, 0]
         self._first_step = 0.0
+
+    def move_to(self, path: str) -> None:
+        """Count on in that file. Raises OSError where the disk is full."""
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Reserved now: a disk that fills up later would turn a write into SIGBUS.
             os.posix_fallocate(file, 0, _SIZE)
-            self._memory = mmap.mmap(file, _SIZE)
+            memory = mmap.mmap(file, _SIZE)
         finally:
             os.close(file)
+        memory[:] = self._memory[:]
+        self._memory = memory
 
     def step(self) -> None:
         now = time.time()

@@ -10,21 +10,33 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 
 class Recorder:
-    """Appends this process's records; after a fork the child's go to a file of its own."""
+    """Appends this process's records; after a fork the child's go to a file of its own.
+
+    before_first: called once, before the next record is written.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.before_first: Callable[[], None] | None = None
 
     def path(self, suffix: str) -> str:
         return os.path.join(self.folder, f"process-{os.getpid()}.{suffix}")
 
+    def introduce(self) -> None:
+        """Call before_first, if it was not yet."""
+        call, self.before_first = self.before_first, None
+        if call:
+            call()
+
     def write(self, kind: str, **facts: Any) -> None:
+        self.introduce()
         line = json.dumps({"kind": kind, "at": time.time(), **facts}) + "\n"
         try:
             # Opened each time: a program that closes every descriptor, as daemons do, would

@@ -129,6 +129,15 @@ def test_a_killed_torchrun_is_told_and_its_ranks_end(
     assert left_behind(running.folder) == []
 
 
+def test_a_killed_guardian_leaves_no_process(endless: Start, left_behind: LeftBehind) -> None:
+    running = endless(300)
+    with open(f"/proc/{running.torchrun}/stat", "rb") as stat:
+        os.kill(int(stat.read().rpartition(b")")[2].split()[1]), signal.SIGKILL)
+    _, report, _ = running.finish()
+    assert report["outcome"] == "crashed"
+    assert left_behind(running.folder) == []
+
+
 _HOSTILE = r"""
 import os, sys, time
 import torch

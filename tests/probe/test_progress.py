@@ -42,8 +42,9 @@ def test_leaving_keeps_the_name_of_the_last_collective(tmp_path: Path) -> None:
 def test_a_forked_child_counts_for_itself(tmp_path: Path) -> None:
     writer = ProgressWriter(str(tmp_path / "process-1.state"))
     writer.step()
-    writer.move_to(str(tmp_path / "process-2.state"))
+    writer.leave_file()
     writer.step()
+    writer.move_to(str(tmp_path / "process-2.state"))
     writer.step()
     first, second = read_progress(tmp_path, 1), read_progress(tmp_path, 2)
     assert first is not None

@@ -52,9 +52,18 @@ def install() -> None:
     training.install(recorder, progress)
     silent.install(recorder)
 
-    def in_child() -> None:
-        progress.move_to(recorder.path("state"))
+    def appear() -> None:
+        try:
+            progress.move_to(recorder.path("state"))
+        except OSError:
+            return
         announce(recorder)
+
+    def in_child() -> None:
+        # Data loading workers come and go by the thousand: a forked process is seen only once it
+        # does something that counts, such as opening a process group or a GPU.
+        progress.leave_file()
+        recorder.before_first = appear
 
     os.register_at_fork(after_in_child=in_child)
 

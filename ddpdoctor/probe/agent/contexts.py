@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+import ddpdoctor.virtual
 from ddpdoctor.probe.agent.user_code import has_virtual_gpus, stack, user_place
 from ddpdoctor.probe.records import Recorder
 
@@ -18,7 +19,10 @@ _INTERVAL_SECONDS = 0.02
 
 def install(recorder: Recorder) -> None:
     cuda: Any = torch.cuda
-    if has_virtual_gpus() or torch.version.cuda is None:
+    if has_virtual_gpus():
+        ddpdoctor.virtual.on_context(lambda _: recorder.introduce())
+        return
+    if torch.version.cuda is None:
         return
     start = cuda._lazy_init
 
