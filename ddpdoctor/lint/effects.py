@@ -35,6 +35,7 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Device,
+    Dict,
     Function,
     Method,
     Name,
@@ -768,14 +769,10 @@ def _nothing(call: Call) -> Value:
 
 
 def _returns(call: Call) -> Value:
-    word = str(call.api.facts.get("value", "unknown"))
+    word = call.api.facts.get("value", "unknown")
     if call.api.facts.get("query"):
         call.run.record("query", call.name, call.place)
-    if word == "backend":
-        return call.run.cell["group"]
-    if word == "text":
-        return Unknown()
-    return named_value(call.run, word)
+    return call.run.cell["group"] if word == "backend" else named_value(call.run, word)
 
 
 def _spawn(call: Call) -> Value:
@@ -852,9 +849,13 @@ def _command(call: Call) -> Value:
     from ddpdoctor.lint.options import call_with_options
 
     target = call.argument("target")
-    if target is None:
-        return Unknown()
-    return call_with_options(call.run, target, call.place)
+    commands = list(target.entries.values()) if isinstance(target, Dict) else [target]
+    results = [
+        call_with_options(call.run, resolve(command, call.run.path), call.place)
+        for command in commands
+        if command is not None
+    ]
+    return results[0] if len(results) == 1 else Unknown()
 
 
 def _records(call: Call) -> Value:
