@@ -35,3 +35,25 @@ def test_mask_from_the_command_line_beside_a_local_rank(check: Check) -> None:
                 model = DDP(model, device_ids=[RANK], output_device=RANK)
         """
     )
+
+
+def test_local_rank_argument_of_an_old_version_else_the_environment(check: Check) -> None:
+    """Swin's way: torch 1 passes --local_rank, torch 2 sets LOCAL_RANK; one of the two is right."""
+    check(
+        """
+        MAJOR = int(torch.__version__.split(".")[0])
+
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            if MAJOR == 1:
+                parser.add_argument("--local_rank", type=int, required=True)
+            options, unparsed = parser.parse_known_args()
+            if MAJOR == 1:
+                local_rank = options.local_rank
+            else:
+                local_rank = int(os.environ["LOCAL_RANK"])
+            torch.cuda.set_device(local_rank)
+            dist.init_process_group(backend="nccl", init_method="env://")
+            model = DDP(nn.Linear(2, 2).cuda(), device_ids=[local_rank])
+        """
+    )

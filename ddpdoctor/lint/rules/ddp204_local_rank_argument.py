@@ -27,8 +27,13 @@ def check(trace: Trace) -> Iterator[Draft]:
                 index.origin,
                 "the GPU index is taken from this argument, which torchrun never sets",
                 Severity.WARNING,
-                behaviour="under torchrun every rank keeps the default and uses the same GPU; "
-                "right only under a launcher that passes the argument",
+                behaviour="under torchrun "
+                + (
+                    "the program stops, as the argument is required; "
+                    if index.argument is not None and index.argument.default is None
+                    else "every rank keeps the default and uses the same GPU; "
+                )
+                + "right only under a launcher that passes the argument",
                 symptom="all ranks on one GPU; NCCL hangs or reports a duplicate GPU",
                 repair="read the local rank from the environment: int(os.environ['LOCAL_RANK'])",
                 related=((event.place, "used as the GPU index here"),),
@@ -37,9 +42,11 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 
 def _argument(trace: Trace, event: Event, value: Value) -> Index | None:
+    """The index where it is such an argument on every path: one that reads the environment will do."""
+    found: Index | None = None
     for leaf in trace.alternatives(event, value):
         for index in trace.alternatives(event, leaf.index if isinstance(leaf, Device) else leaf):
             if not (isinstance(index, Index) and index.role is Role.LOCAL_ARGUMENT):
                 return None
-            return index
-    return None
+            found = found or index
+    return found
