@@ -15,7 +15,7 @@ from ddpdoctor.lint.attributes import (
     import_star,
     set_attribute,
 )
-from ddpdoctor.lint.branches import Dead, compare, fork, map_value, resolve, truth
+from ddpdoctor.lint.branches import Dead, compare, fork, map_value, negate, resolve, truth
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
@@ -113,13 +113,17 @@ def _if(run: Run, node: cst.If) -> None:
     fork(run, test, lambda: execute(run, node.body), otherwise)
 
 
-def _loop(run: Run, body: Callable[[], None]) -> None:
-    """One round of a loop's body; break and continue end here."""
+def _loop(run: Run, body: Callable[[], None], orelse: cst.Else | None) -> None:
+    """One round of a loop's body, which break and continue end, and what follows without a break."""
     body()
     left = run.frame.cell.get("left")
+    ended: Value = FALSE
     if left is not None and left is not FALSE:
+        ended = map_value(left, run.path, lambda how: negate(_is_continue(how)))
         stays = map_value(left, run.path, _only_return)
         run.heap.write(run.frame.cell, "left", stays)
+    if orelse is not None:
+        fork(run, ended, lambda: None, lambda: execute(run, orelse.body))
 
 
 def _only_return(how: Value) -> Value:
@@ -142,9 +146,7 @@ def _for(run: Run, node: cst.For) -> None:
             run.heap.write(run.frame.cell, "left", map_value(left, run.path, _not_continue))
         fork(run, goes_on, lambda: rounds(position + 1), lambda: None)
 
-    _loop(run, lambda: rounds(0))
-    if node.orelse is not None:
-        _unless_left(run, lambda: execute(run, node.orelse.body))  # type: ignore[union-attr]
+    _loop(run, lambda: rounds(0), node.orelse)
 
 
 def _is_continue(how: Value) -> Value:
@@ -163,9 +165,9 @@ def _unless_left(run: Run, action: Callable[[], None]) -> None:
 def _while(run: Run, node: cst.While) -> None:
     test = evaluate(run, node.test)
     if truth(test, run.path) is not False:
-        _loop(run, lambda: execute(run, node.body))
-    if node.orelse is not None:
-        _unless_left(run, lambda: execute(run, node.orelse.body))  # type: ignore[union-attr]
+        _loop(run, lambda: execute(run, node.body), node.orelse)
+    elif node.orelse is not None:
+        execute(run, node.orelse.body)
 
 
 def _with(run: Run, node: cst.With) -> None:
