@@ -1,0 +1,198 @@
+"""Loops: known items one by one, unknown ones once; break, continue and else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+FLAG = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--stop", action="store_true")
+stop = parser.parse_args().stop
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for index in [1]:",
+        "for index in (1,):",
+        "for _, index in enumerate([1]):",
+        "for index, _ in zip([1], [5]):",
+        "for index in reversed([1]):",
+        "for index in sorted([1]):",
+        "for index in {1: 0}.keys() and [1]:",
+        "for (index, _), __ in [((1, 2), 3)]:",
+        "for index in (i for i in [1]):",
+        "for index in list(map(int, [1])):",
+        "for index in iter([1]):",
+        "for index in [0, 1][1:]:",
+    ],
+)
+def test_the_items_of_many_iterables(check: Check, loop: str) -> None:
+    check(
+        FLAG
+        + f"""
+{loop}  # DDP103
+    torch.ones(1, device=index)
+"""
+    )
+
+
+def test_a_loop_over_unknown_items_runs_its_body(check: Check) -> None:
+    check(
+        FLAG
+        + """
+for x, y in unknown():
+    x.to("cuda:1")  # DDP103
+while not done():
+    torch.ones(1, device=2)  # DDP103
+"""
+    )
+
+
+def test_a_loop_over_nothing_does_not_run(check: Check) -> None:
+    check(
+        FLAG
+        + """
+for x in []:
+    torch.ones(1, device=1)
+while False:
+    torch.ones(1, device=2)
+while 0:
+    torch.ones(1, device=3)
+"""
+    )
+
+
+def test_break_ends_the_loop_and_skips_else(check: Check) -> None:
+    check(
+        FLAG
+        + """
+for index in [1, 2]:  # DDP103
+    if index == 2:
+        break
+    torch.ones(1, device=index)
+else:
+    torch.ones(1, device=5)
+for index in [3]:
+    pass
+else:
+    torch.ones(1, device=6)  # DDP103
+while True:
+    break
+    torch.ones(1, device=7)
+"""
+    )
+
+
+def test_continue_goes_to_the_next_item(check: Check) -> None:
+    check(
+        FLAG
+        + """
+for index in [1, 2]:  # DDP103
+    if index == 1:
+        continue
+        torch.ones(1, device=5)
+    torch.ones(1, device=index)
+torch.ones(1, device=index)
+"""
+    )
+
+
+def test_a_break_that_may_happen_leaves_both_ways(check: Check) -> None:
+    check(
+        FLAG
+        + """
+device = int(os.environ["LOCAL_RANK"])
+for index in [1, 2]:
+    if stop:
+        device = 3
+        break
+torch.ones(1, device=device)
+torch.ones(1, device=device if not stop else 4)
+"""
+    )
+
+
+def test_a_return_in_a_loop_is_the_functions(check: Check) -> None:
+    check(
+        FLAG
+        + """
+def first(devices):
+    for device in devices:
+        if device is not None:
+            return device
+    return 3  # DDP103
+
+torch.ones(1, device=first([None, 2]))  # DDP103
+torch.ones(1, device=first([None]))
+torch.ones(1, device=first([]))
+"""
+    )
+
+
+def test_what_a_loop_builds_up(check: Check) -> None:
+    check(
+        FLAG
+        + """
+devices = []
+for index in [1, 2]:  # DDP103
+    devices.append(index)
+torch.ones(1, device=devices[0])
+total = 0  # DDP103
+for step in range(3):
+    total += 1
+torch.ones(1, device=total)
+"""
+    )
+
+
+def test_a_variable_of_a_loop_over_unknown_items_may_keep_its_first_value(check: Check) -> None:
+    check(
+        FLAG
+        + """
+device = 2
+for line in open("x"):
+    device = int(line)
+torch.ones(1, device=device)
+"""
+    )
+
+
+def test_comprehensions_have_a_scope_of_their_own(check: Check) -> None:
+    check(
+        FLAG
+        + """
+index = 2  # DDP103
+places = [index for index in [5]]
+torch.ones(1, device=index)
+kept = [i for i in [1, 3] if i > 1]  # DDP103
+torch.ones(1, device=kept[0])
+nested = [j for i in [[1], [4]] for j in i]  # DDP103
+torch.ones(1, device=nested[1])
+"""
+    )
+
+
+def test_a_training_loop_of_a_bound_process(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    model = DDP(nn.Linear(1, 1).cuda())
+    for epoch in range(100):
+        for step, (x, y) in enumerate(loader):
+            loss = (model(x.cuda()) - y.cuda(non_blocking=True)).sum()
+            loss.backward()
+            if step > 10:
+                break
+        else:
+            continue
+        if epoch == 3:
+            return_now = True
+    """)
