@@ -792,6 +792,17 @@ def _spawn(call: Call) -> Value:
     )
 
 
+def _launcher(call: Call) -> Value:
+    """elastic_launch(config, main)(*arguments): the ranks start where the result is called."""
+    target = call.argument("target")
+
+    def launch(arguments: Arguments, place: Place) -> Value:
+        given = Sequence(arguments.positional, "tuple", open=arguments.open)
+        return run_spawn(call.run, target, given, None, place, passes_index=False)
+
+    return Native(launch)
+
+
 def _prepared(call: Call) -> Value | None:
     """The function that each new process runs, after what the launcher does there itself."""
     from ddpdoctor.lint.calls import call as call_value
@@ -913,6 +924,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "returns": _returns,
     "nothing": _nothing,
     "spawn": _spawn,
+    "launcher": _launcher,
     "process": _process,
     "thread": _thread,
     "executor": _executor,
