@@ -84,6 +84,9 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
         rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
         return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
     if name.startswith("torch.nn.") and last[:1].isupper():
+        device = arguments.named.get("device")
+        if device is not None:
+            note_creation(run, name, as_device(device, run.path), device, arguments, place)
         return library_module(run, name, arguments, place)
     if name.startswith("torch.optim.") and last[:1].isupper():
         return _optimizer(run, name, arguments, place)
@@ -91,11 +94,11 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     escape(run, name, arguments, place)
     if last[:1].isupper():
         return Object(Name(name), {}, place)
-    given = [resolve(value, run.path) for value in arguments.positional]
+    given = [held for value in arguments.positional for held in held_in(resolve(value, run.path))]
     tensors = [value for value in given if kind_of(value) == "tensor"]
     if name.startswith("torch.") and tensors:
-        made = tensors[0].attributes.get("#made") if isinstance(tensors[0], Object) else None
-        marks = {} if made is None or len(tensors) > 1 else {"made": made}
+        made = [value.attributes.get("#made") for value in tensors]
+        marks = {} if None in made or made[0] is None else {"made": made[0]}
         return new_tensor(run, device_of(run, tensors[0]), place, **marks)
     return Unknown()
 
@@ -432,15 +435,20 @@ def _create(call: Call) -> Value:
                 takes_device="device" in facts,
                 in_forward=run.in_forward() is not None,
             )
-    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-        run.record(
-            "create", call.name, call.place, device=device, arguments=call.arguments, given=given
-        )
-        start_cuda(run, device, call.place)
+    note_creation(run, call.name, device, given, call.arguments, call.place)
     marks = {"made": Const(call.name, call.place)}
     if _is_scalar(call):
         marks["scalar"] = Const(True)
     return new_tensor(run, settled(run, device), call.place, **marks)
+
+
+def note_creation(
+    run: Run, name: str, device: Value, given: Value | None, arguments: Arguments, place: Place
+) -> None:
+    """Notes a tensor or module that is made on a GPU."""
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record("create", name, place, device=device, arguments=arguments, given=given)
+        start_cuda(run, device, place)
 
 
 def _is_scalar(call: Call) -> bool:
@@ -458,7 +466,8 @@ def _like(call: Call) -> Value:
     given = call.arguments.get(None, "device")
     if given is not None:
         device = as_device(given, call.run.path)
-    return new_tensor(call.run, device, call.place)
+        note_creation(call.run, call.name, device, given, call.arguments, call.place)
+    return new_tensor(call.run, settled(call.run, device), call.place)
 
 
 def _load(call: Call) -> Value:

@@ -102,7 +102,8 @@ def _is_small(a: Const, b: Const) -> bool:
 
 def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
     """Arithmetic with a rank: what keeps it different on every rank of a machine keeps its role."""
-    rank, other = (a, b) if isinstance(a, Index) else (b, a)
+    first = isinstance(a, Index) and not (isinstance(b, Index) and a.role in COUNTS)
+    rank, other = (a, b) if first else (b, a)
     if not isinstance(rank, Index):
         return Unknown()
     if isinstance(rank.argument, Unknown):
@@ -110,8 +111,8 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
     else:
         argument = None
     if rank.role in COUNTS:
-        if isinstance(other, Index) and other.role in RANKS and kind is cst.Modulo:
-            return rank
+        if kind is cst.Multiply and isinstance(other, Unknown):
+            return Index(Role.GLOBAL, rank.origin, exact=False)  # node rank * ranks of a node
         if kind in (cst.Multiply, cst.Add, cst.FloorDivide, cst.Divide, cst.Subtract):
             # world size // device count is a node count; it says nothing of placement
             return Index(rank.role, rank.origin, exact=False)
@@ -163,7 +164,7 @@ def join_text(values: tuple[Value | str, ...], place: Place) -> Value:
             if text is not None and parts and isinstance(parts[-1], str):
                 parts[-1] += text
             elif text is not None:
-                parts.append(text)
+                parts += [text] if text else []
             elif piece is not MISSING:
                 parts.append(piece)
     if not parts:

@@ -237,10 +237,9 @@ def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
     meet(run, left, right, place)
     known = left if kind_of(left) == "tensor" else right
     marks = {}
-    if isinstance(known, Object) and "#scalar" in known.attributes:
-        marks["scalar"] = known.attributes["#scalar"]
-        if kind_of(left) == kind_of(right) == "tensor":
-            marks = {}
+    if isinstance(known, Object) and kind_of(left) != kind_of(right):
+        names = ("scalar", "made")
+        marks = {n: known.attributes[f"#{n}"] for n in names if f"#{n}" in known.attributes}
     return new_tensor(run, device_of(run, known), place, **marks)
 
 

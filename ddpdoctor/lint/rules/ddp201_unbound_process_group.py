@@ -31,7 +31,7 @@ def check(trace: Trace) -> Iterator[Draft]:
 def _relies_on_binding(trace: Trace, group: Event, event: Event) -> bool:
     if event.process is not group.process or group not in trace.groups(event):
         return False
-    if event.kind in ("place", "create", "default"):
+    if event.kind in ("place", "create", "default", "load"):
         return trace.unindexed(event)
     if event.kind == "shard" and event.device is not None:
         return False
