@@ -17,21 +17,25 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Linted:
     """files: how many were looked at; programs: how many distributed ones; skipped: one line a
-    file that could not be judged."""
+    file that could not be judged; unfinished: the programs that cost too much to be followed to
+    their end; failed: the tool itself broke down on one of them."""
 
     findings: tuple[Finding, ...]
     files: int
     programs: int
     skipped: tuple[str, ...]
+    unfinished: tuple[str, ...] = ()
+    failed: bool = False
 
 
-def lint(paths: Iterable[Path], config: Config | None = None) -> Linted:
+def lint(paths: Iterable[Path], config: Config | None = None, *, cached: bool = False) -> Linted:
     """Findings of the programs in these files and folders, by every rule unless config says
-    otherwise. Raises DdpdoctorError where the job cannot be done."""
-    from ddpdoctor.lint.analysis import with_deep_stack
+    otherwise. cached: use what is known from earlier runs. Raises DdpdoctorError where the job
+    cannot be done."""
+    from ddpdoctor.lint.deep_stack import with_deep_stack
     from ddpdoctor.lint.engine import lint_paths
 
-    return with_deep_stack(lambda: lint_paths(list(paths), config or Config()))
+    return with_deep_stack(lambda: lint_paths(list(paths), config or Config(), cached=cached))
 
 
 def repair(
@@ -39,7 +43,7 @@ def repair(
 ) -> Repaired:
     """What the fixes make of these files and folders; nothing is written. unsafe: all fixes, not
     the safe ones alone. Raises DdpdoctorError where the job cannot be done."""
-    from ddpdoctor.lint.analysis import with_deep_stack
+    from ddpdoctor.lint.deep_stack import with_deep_stack
     from ddpdoctor.lint.engine import lint_paths
     from ddpdoctor.lint.rounds import repair
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
 from ddpdoctor.findings import Finding, Related
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.branches import Dead
+from ddpdoctor.lint.outcome import Judged
 from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.project import Project
 from ddpdoctor.lint.rule import Draft, all_rules
@@ -19,21 +15,6 @@ from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.suppressions import unsuppressed
 from ddpdoctor.lint.values import Arguments, Place
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What came of one program. reached: the files it consists of; problems: those that could
-    not be read, with the reason."""
-
-    findings: tuple[Finding, ...]
-    distributed: bool
-    reached: tuple[Path, ...]
-    problems: tuple[tuple[Path, str], ...]
-    exhausted: bool
-
 
 def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> Judged:
     """Runs a script in the abstract and applies the rules of these codes.
@@ -185,31 +166,3 @@ def _finding(draft: Draft, find: Callable[[Place], Range]) -> Finding:
         ),
         fix=None if draft.fix is None else draft.fix.edits(find),
     )
-
-
-def with_deep_stack(work: Callable[[], T]) -> T:
-    """Runs the work where deeply nested programs do not overflow the stack."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # handed to the caller's thread below
-            errors.append(error)
-
-    limit = sys.getrecursionlimit()
-    size = threading.stack_size(512 << 20)
-    sys.setrecursionlimit(200_000)
-    try:
-        thread = threading.Thread(target=target, name="ddpdoctor-lint")
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(size)
-        sys.setrecursionlimit(limit)
-    if errors:
-        raise errors[0]
-    return results[0]
-
-

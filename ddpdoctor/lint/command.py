@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ddpdoctor.config import Config, find_config
-from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.findings import Applicability, DdpdoctorError
 from ddpdoctor.lint import Linted, lint, repair
 from ddpdoctor.lint.edits import encoding_of
 from ddpdoctor.lint.replacing import replace_files
@@ -31,29 +31,34 @@ def lint_command(
     no_cache: bool,
     verbose: bool,
 ) -> int:
-    """Exit code 0: nothing found (or, with --diff, to change), 1: something. Raises
-    DdpdoctorError."""
+    """Exit code 0: nothing found (or, with --diff, to change), 1: something, 2: nothing, but
+    a program could not be judged by a fault of ours. Raises DdpdoctorError."""
     files = [Path(path) for path in paths or (".",)]
     config = _with_options(find_config(files), select, ignore)
     if not fix and not diff:
         if unsafe_fixes:
             raise DdpdoctorError("--unsafe-fixes goes with --fix or --diff")
-        return _report(lint(files, config), output_format)
+        return _report(lint(files, config, cached=not no_cache), output_format, verbose)
     repaired = repair(files, config, unsafe=unsafe_fixes)
     if diff:
         return _show_diff(repaired)
     replace_files(repaired.before, repaired.after)
-    code = _report(repaired.linted, output_format)
+    code = _report(repaired.linted, output_format, verbose)
     _tell(repaired, "repaired", sys.stdout if output_format == "text" else sys.stderr)
     return code
 
 
-def _report(linted: Linted, output_format: str) -> int:
+def _report(linted: Linted, output_format: str, verbose: bool) -> int:
     summary = Summary(linted.files, linted.programs, linted.skipped)
     write(render(linted.findings, output_format, summary, Screen.of(sys.stdout)), sys.stdout)
     if output_format != "text":
         write(closing(linted.findings, summary), sys.stderr)
-    return 1 if linted.findings else 0
+    if verbose:
+        for program in linted.unfinished:
+            write(f"{printable(program)} is too large to be followed to its end.\n", sys.stderr)
+    if linted.findings:
+        return 1
+    return 2 if linted.failed else 0
 
 
 def _show_diff(repaired: Repaired) -> int:
@@ -78,8 +83,13 @@ def _tell(repaired: Repaired, what: str, stream: TextIO) -> None:
     if repaired.after:
         findings = count(repaired.repaired, "finding")
         lines.append(f"{findings} {what} in {count(len(repaired.after), 'file')}.")
+    elif any(
+        finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+        for finding in repaired.linted.findings
+    ) and not repaired.unsafe:
+        lines.append("Nothing to repair without --unsafe-fixes.")
     else:
-        lines.append("Nothing that these repairs could change.")
+        lines.append("Nothing to repair.")
     write("".join(f"{printable(line)}\n" for line in lines), stream)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -9,50 +10,95 @@ from types import MappingProxyType
 from ddpdoctor.config import Config
 from ddpdoctor.findings import DdpdoctorError, Finding
 from ddpdoctor.lint import Linted, apis
-from ddpdoctor.lint.analysis import judge
-from ddpdoctor.lint.programs import candidates
-from ddpdoctor.lint.rule import all_rules
-from ddpdoctor.lint.project import Project
-from ddpdoctor.lint.sources import Unreadable
+from ddpdoctor.lint.cache import Cache, cache_folder
+from ddpdoctor.lint.judging import Job, Judge
+from ddpdoctor.lint.outcome import Outcome
+from ddpdoctor.lint.programs import Candidates, candidates
+from ddpdoctor.lint.rule import all_codes
+from ddpdoctor.lint.workers import judge_in_processes
+
+# A process more costs a third of a second before it judges anything.
+_SCRIPTS_A_PROCESS = 8
 
 
 def lint_paths(
     paths: list[Path],
     config: Config,
     contents: Mapping[Path, bytes] = MappingProxyType({}),
+    *,
+    cached: bool = False,
 ) -> Linted:
-    """contents: files, by their real paths, that are taken to hold this (repairs not written)."""
-    known = apis.load(config.apis)
-    project = Project(frozenset(known.libraries), contents)
-    found = candidates(paths)
-    chosen = config.codes(all_rules())
+    """contents: files, by their real paths, that are taken to hold this (repairs not written).
+    cached: use what is known from earlier runs."""
+    job = Job(config.apis, tuple(config.codes(all_codes())))
+    found = candidates(paths, apis.load(config.apis))
+    given = set(paths)
+    scripts = [
+        script
+        for script in (*found.entries, *found.around)
+        if script in given or not config.excludes(script)
+    ]
+    folder = cache_folder() if cached and not contents else None
+    outcomes = _judge(scripts, job, contents, Cache(folder, job.codes, job.tables))
+    return _gather(paths, config, found, outcomes)
+
+
+def _judge(
+    scripts: list[Path], job: Job, contents: Mapping[Path, bytes], cache: Cache
+) -> dict[Path, Outcome]:
+    outcomes: dict[Path, Outcome] = {}
+    for script in scripts:
+        known = cache.load(script)
+        if known is not None:
+            outcomes[script] = known
+    new = [script for script in scripts if script not in outcomes]
+    processes = min(len(new) // _SCRIPTS_A_PROCESS, os.cpu_count() or 1)
+    if processes > 1 and not contents:
+        outcomes.update(judge_in_processes(job, new, processes))
+    elif new:
+        judge = Judge(job, contents)
+        outcomes.update((script, judge(script)) for script in new)
+    for script in new:
+        cache.store(script, outcomes[script])
+    return {script: outcomes[script] for script in scripts}
+
+
+def _gather(
+    paths: list[Path], config: Config, found: Candidates, outcomes: Mapping[Path, Outcome]
+) -> Linted:
     findings: dict[tuple[object, ...], Finding] = {}
-    skipped = {path: problem for path, problem in found.skipped}
+    skipped = dict(found.skipped)
     files: set[Path] = set()
+    unfinished: list[Path] = []
     programs = 0
-    for entry in found.entries:
-        if config.excludes(entry) and entry not in paths:
-            continue
-        module = project.script(entry)
-        try:
-            judged = judge(module, project, known, chosen)
-        except Unreadable as problem:
-            skipped[entry] = str(problem)
+    around = set(found.around)
+    for script, outcome in outcomes.items():
+        judged = outcome.judged
+        if judged is None:
+            skipped[script] = outcome.problem
             continue
         programs += judged.distributed
         files.update(judged.reached)
         skipped.update(judged.problems)
+        if judged.exhausted:
+            unfinished.append(script)
         for finding in judged.findings:
-            if not config.ignores(finding):
+            if not config.ignores(finding) and (script not in around or _asked(finding, found)):
                 findings.setdefault((finding.code, finding.filename, finding.location), finding)
-    if len(paths) == 1 and paths[0].is_file() and paths[0] in skipped:
-        raise DdpdoctorError(f"{paths[0]}: {skipped[paths[0]]}")
+    if paths and all(path in skipped for path in paths):
+        raise DdpdoctorError("\n".join(f"{path}: {skipped[path]}" for path in paths))
     return Linted(
         tuple(findings.values()),
         max(found.files, len(files)),
         programs,
         tuple(f"{_relative(path)}: {problem}" for path, problem in sorted(skipped.items())),
+        tuple(map(_relative, unfinished)),
+        any(outcome.failed for outcome in outcomes.values()),
     )
+
+
+def _asked(finding: Finding, found: Candidates) -> bool:
+    return finding.filename is not None and os.path.realpath(finding.filename) in found.asked
 
 
 def _relative(path: Path) -> str:

@@ -1,105 +1,115 @@
-"""Which programs there are: the scripts given, and those in the folders given."""
+"""Which programs there are: the scripts given, those in the folders given, and those that use the
+modules given. Found from the bytes alone: most files are never parsed."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ddpdoctor.findings import DdpdoctorError
+from ddpdoctor.lint.apis import Apis
+from ddpdoctor.lint.importing import Imports
+from ddpdoctor.lint.project import project_root
+from ddpdoctor.lint.signs import Signs
 from ddpdoctor.lint.sources import Unreadable, read
 
-# What a file of a distributed program has in it, in one way or another. The rest is not parsed
-# unless a program imports it.
-_DISTRIBUTED = re.compile(
-    rb"DistributedDataParallel|init_process_group|device_ids|fully_shard|FullyShardedDataParallel"
-    rb"|init_device_mesh|accelerat|lightning|fabric|deepspeed|horovod|mmengine|mmcv|detectron2"
-    rb"|ignite|device_map|torch\.distributed|nccl|(?i:local_?rank)"
-)
-_FRAMEWORK = re.compile(rb"\b(?:torch|lightning|transformers|accelerate|deepspeed|detectron2|mmengine)\b")
-_RUNS = re.compile(rb"__main__|^(?![\s#@'\")\]}]|def |class |import |from |async |if |try|except|else|with )[\w.]+.*[(=]", re.M)
-_SKIPPED_FOLDERS = frozenset(
-    {"__pycache__", "node_modules", "site-packages", ".git", ".hg", ".tox", ".nox", ".venv", "venv"}
-)
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
 @dataclass
 class Candidates:
-    """entries: scripts to run; files: how many Python files were looked at; asked: the files
-    whose findings are wanted, None for all; skipped: files that could not be read."""
+    """entries: scripts whose every finding is wanted; around: scripts that use the modules asked
+    for, whose findings elsewhere are not wanted; asked: the real paths of these modules.
+
+    files: how many Python files were looked at; skipped: those that could not be read, and why.
+    """
 
     entries: list[Path] = field(default_factory=list)
+    around: list[Path] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
     files: int = 0
-    asked: set[Path] | None = None
-    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    skipped: dict[Path, str] = field(default_factory=dict)
 
 
-def candidates(paths: Iterable[Path]) -> Candidates:
-    """Raises DdpdoctorError for a path that is not there or holds no Python file."""
+def candidates(paths: Iterable[Path], apis: Apis) -> Candidates:
+    """Raises DdpdoctorError for a path that is not there or a folder without a Python file."""
     found = Candidates()
-    for path in paths:
+    signs = Signs(apis)
+    for path in dict.fromkeys(paths):
         if path.is_dir():
-            _folder(path, found)
-        elif path.is_file():
+            found.entries += _in_folder(path, apis, signs, found)
+        elif os.path.lexists(path):
             found.files += 1
             found.entries.append(path)
+            if not _is_script(path, signs):
+                found.asked.add(os.path.realpath(path))
         else:
             raise DdpdoctorError(f"{path}: no such file or folder")
     found.entries = list(dict.fromkeys(found.entries))
+    found.around = _around(found, apis, signs)
     return found
 
 
-def _folder(folder: Path, found: Candidates) -> None:
-    files = list(python_files(folder))
-    if not files:
-        raise DdpdoctorError(f"{folder}: no Python file in this folder")
-    found.files += len(files)
-    data: dict[Path, bytes] = {}
-    for file in files:
+def _is_script(path: Path, signs: Signs) -> bool:
+    try:
+        return signs.runs(read(path))
+    except Unreadable:
+        return True  # it is said once, when the script is judged
+
+
+def _in_folder(folder: Path, apis: Apis, signs: Signs, found: Candidates) -> list[Path]:
+    data: dict[str, bytes] = {}
+    count = 0
+    for file in python_files(folder, found.skipped):
+        count += 1
         try:
-            content = read(file)
+            data[str(file.absolute())] = read(file)
         except Unreadable as problem:
-            found.skipped.append((file, str(problem)))
+            found.skipped[file] = str(problem)
+    if not count:
+        raise DdpdoctorError(f"{folder}: no Python file in this folder")
+    found.files += count
+    imports = Imports(apis.libraries, data)
+    return [
+        Path(folder, os.path.relpath(file, folder.absolute()))
+        for file, content in list(data.items())
+        if signs.runs(content) and imports.lead_to(file, signs.opens_group)
+    ]
+
+
+def _around(found: Candidates, apis: Apis, signs: Signs) -> list[Path]:
+    """The programs of the projects around the modules asked for that import any of them."""
+    programs: list[Path] = []
+    for root in dict.fromkeys(project_root(Path(path)) for path in sorted(found.asked)):
+        looked_at = Candidates()
+        try:
+            entries = _in_folder(root, apis, signs, looked_at)
+        except DdpdoctorError:
             continue
-        if _FRAMEWORK.search(content):
-            data[file] = content
-    found.entries.extend(entries_among(data))
+        imports = Imports(apis.libraries)
+        programs += [
+            entry
+            for entry in entries
+            if os.path.realpath(entry) not in found.asked and imports.reach(str(entry), found.asked)
+        ]
+    return [path for path in programs if path not in found.entries]
 
 
-def python_files(folder: Path) -> Iterator[Path]:
-    """Every .py file below a folder, in order, without following links."""
-    for root, folders, names in os.walk(folder):
+def python_files(folder: Path, skipped: dict[Path, str]) -> Iterator[Path]:
+    """Every .py file below a folder, in order, without following links to folders.
+
+    Folders that cannot be listed are added to skipped, with the reason.
+    """
+
+    def unlisted(error: OSError) -> None:
+        skipped[Path(error.filename)] = error.strerror or str(error)
+
+    for root, folders, names in os.walk(folder, onerror=unlisted):
         folders[:] = sorted(
             name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith(".")
         )
         for name in sorted(names):
             if name.endswith(".py"):
                 yield Path(root, name)
-
-
-def entries_among(data: dict[Path, bytes]) -> list[Path]:
-    """The files that can start a distributed program: they run something, and they are
-    distributed themselves or import, at whatever distance, a file that is."""
-    distributed = {file for file, content in data.items() if _DISTRIBUTED.search(content)}
-    reached = set(distributed)
-    names = {_name(file) for file in reached}
-    changed = True
-    while changed and names:
-        pattern = re.compile(
-            rb"^\s*(?:from|import)\s[^\n]*\b(?:" + b"|".join(map(re.escape, sorted(names))) + rb")\b",
-            re.M,
-        )
-        new = {f for f, content in data.items() if f not in reached and pattern.search(content)}
-        reached |= new
-        names = {_name(file) for file in new}
-        changed = bool(new)
-    return [file for file, content in data.items() if file in reached and _RUNS.search(content)]
-
-
-def _name(file: Path) -> bytes:
-    stem = file.parent.name if file.name == "__init__.py" else file.stem
-    return stem.encode("utf-8", "surrogateescape")
-
-

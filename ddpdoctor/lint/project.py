@@ -25,7 +25,7 @@ class Project:
 
     contents: files, by their real paths, that are taken to hold this instead of what they hold.
     searches: what the imports of the program that runs were found to mean (a file, the folder of
-    a namespace package, or None); other_files: its data files, by path, None where missing.
+    a namespace package, or None); data_files: its data files, by path, None where missing.
     """
 
     def __init__(
@@ -35,8 +35,8 @@ class Project:
     ) -> None:
         self.libraries = libraries
         self.searches: dict[Search, str | None] = {}
-        self.other_files: dict[Path, bytes | None] = {}
-        self._contents = contents
+        self.data_files: dict[Path, bytes | None] = {}
+        self.contents = contents
         self._modules: dict[str, Module] = {}
         self._found: dict[Search, str | None] = {}
         self._real_paths: dict[str, str] = {}
@@ -68,18 +68,18 @@ class Project:
 
     def data_file(self, path: Path) -> bytes | None:
         """What a file that the program reads holds, None where it cannot be read."""
-        if path not in self.other_files:
+        if path not in self.data_files:
             try:
-                self.other_files[path] = read(path)
+                self.data_files[path] = read(path)
             except Unreadable:
-                self.other_files[path] = None
-        return self.other_files[path]
+                self.data_files[path] = None
+        return self.data_files[path]
 
     def forget_runs(self) -> None:
         """Empties every module's namespace: the next program starts from nothing."""
         self._also.clear()
         self.searches.clear()
-        self.other_files.clear()
+        self.data_files.clear()
         for module in self._modules.values():
             module.variables = {}
             module.scope = Scope(module.variables, None)
@@ -104,7 +104,7 @@ class Project:
             real = self._real_paths[path] = os.path.realpath(path)
         module = self._modules.get(real)
         if module is None:
-            module = Module(Path(path), name, roots, self._contents.get(Path(real)))
+            module = Module(Path(path), name, roots, self.contents.get(Path(real)))
             self._modules[real] = module
         elif module.state == "new":  # another program may find it by another name
             module.name, module.roots = name, roots

@@ -39,14 +39,26 @@ Rule = Callable[[Trace], Iterator[Draft]]
 
 
 @cache
+def all_codes() -> list[str]:
+    """The code of every rule in ddpdoctor.lint.rules, without importing the rules."""
+    return list(map(_code, _modules()))
+
+
+@cache
 def all_rules() -> dict[str, Rule]:
     """Every rule by its code: the `check` of each module in ddpdoctor.lint.rules."""
+    return {
+        _code(name): importlib.import_module(f"ddpdoctor.lint.rules.{name}").check
+        for name in _modules()
+    }
+
+
+def _modules() -> list[str]:
     from ddpdoctor.lint import rules
 
-    found: dict[str, Rule] = {}
-    for info in sorted(pkgutil.iter_modules(rules.__path__), key=lambda info: info.name):
-        if not info.name.startswith("ddp"):
-            continue
-        module = importlib.import_module(f"{rules.__name__}.{info.name}")
-        found[info.name.partition("_")[0].upper()] = module.check
-    return found
+    names = (info.name for info in pkgutil.iter_modules(rules.__path__))
+    return sorted(name for name in names if name.startswith("ddp"))
+
+
+def _code(module: str) -> str:
+    return module.partition("_")[0].upper()

@@ -48,6 +48,11 @@ class Module:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
     @property
+    def was_read(self) -> bool:
+        """Whether the program that runs now imports it, and its bytes are known."""
+        return self.state == "done" and self._data is not None
+
+    @property
     def parsed(self) -> int:
         """How many bytes of source the tree stands for, 0 without one."""
         return 0 if self._tree is None or self._data is None else len(self._data)
