@@ -16,7 +16,6 @@ from ddpdoctor.lint.values import (
     Unknown,
     Value,
     either,
-    same,
 )
 
 MASK = "CUDA_VISIBLE_DEVICES"
@@ -73,7 +72,7 @@ def write(run: Run, name: Value, value: Value, place: Place) -> None:
             run.set_process("visible", value)
     elif name.value in run.apis.environment:
         given = named_value(run, run.apis.environment[name.value].rstrip("?"))
-        run.record("variable", name.value, place, value=value, differs=not same(value, given))
+        run.record("variable", name.value, place, value=value, given=given)
     run.heap.write(run.environment.entries, name.value, value)
 
 

@@ -57,3 +57,36 @@ def test_local_rank_argument_of_an_old_version_else_the_environment(check: Check
             model = DDP(nn.Linear(2, 2).cuda(), device_ids=[local_rank])
         """
     )
+
+
+def test_rank_variables_filled_from_another_launcher(check: Check) -> None:
+    """open_clip's and DINOv2's way: SLURM's numbers are exported under torchrun's names."""
+    check(
+        """
+        def numbers():
+            for name in ("LOCAL_RANK", "SLURM_LOCALID"):
+                if name in os.environ:
+                    local = int(os.environ[name])
+                    break
+            return local, int(os.environ["RANK"])
+
+        class Numbers:
+            def __init__(self):
+                self.local, self.rank = -1, -1
+                if "SLURM_JOB_ID" in os.environ:
+                    self.rank = int(os.environ["SLURM_PROCID"])
+                    self.local = int(os.environ["SLURM_LOCALID"])
+                else:
+                    self.local, self.rank = numbers()
+
+            def export(self):
+                os.environ.update({"RANK": str(self.rank), "LOCAL_RANK": str(self.local)})
+                return self
+
+        found = Numbers().export()
+        os.environ["LOCAL_RANK"] = str(found.local)
+        torch.cuda.set_device(found.local)
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(2, 2).cuda())
+        """
+    )

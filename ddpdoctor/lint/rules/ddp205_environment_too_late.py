@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Place
+from ddpdoctor.lint.values import Const, Index, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -46,18 +46,25 @@ def _rank_variables(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("variable"):
         if not trace.is_distributed(event):
             continue
-        reads = [
-            other
-            for other in trace.before(event)
-            if other.kind == "lookup" and other.name == event.name
-        ]
-        if reads and event.detail["differs"]:
+        group = trace.alternatives(event, event.state.group)
+        is_open = bool(group) and not any(isinstance(g, Const) and g.value is None for g in group)
+        # Before the group is open, a variable is often filled from those of another launcher.
+        if is_open and _is_another_number(trace, event):
             yield Draft(
                 "DDP205",
                 event.place,
-                f"{event.name} is written after the program has already read it",
+                f"{event.name} is written after the process group was opened from it",
                 behaviour="what was read before keeps the old value on every rank",
                 symptom="ranks on the wrong GPU, although the variable looks right in the log",
                 repair=f"write {event.name} before anything reads it",
-                related=((reads[0].place, "read here"),),
             )
+
+
+def _is_another_number(trace: Trace, event: Event) -> bool:
+    """Whether what is written is surely not what the launcher had set."""
+    written = trace.alternatives(event, event.detail["value"])
+    given = event.detail["given"]
+    return isinstance(given, Index) and all(
+        isinstance(value, Index) and value.exact and value.role is not given.role
+        for value in written
+    )
