@@ -18,9 +18,9 @@ def test_before_fit_every_rank_is_unbound(check):
     check(
         MODEL
         + """
-        extra = nn.Linear(2, 2).cuda()  # DDP101: error
-        pl.Trainer(devices=4, strategy="ddp").fit(Net())
-        """.replace("\n        ", "\n")
+extra = nn.Linear(2, 2).cuda()  # DDP101: error
+pl.Trainer(devices=4, strategy="ddp").fit(Net())
+"""
     )
 
 

@@ -1,0 +1,74 @@
+"""Other libraries that use a GPU."""
+
+from __future__ import annotations
+
+SETUP = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+def test_a_dali_pipeline_function(check):
+    check(
+        SETUP
+        + """
+from nvidia.dali import pipeline_def
+
+@pipeline_def
+def plain(train):
+    return None
+
+@pipeline_def(batch_size=8, device_id=0)  # DDP103
+def fixed():
+    return None
+
+plain(train=True, device_id=local_rank)
+plain(train=False, device_id=0)  # DDP103
+plain(train=False, device_id=dist.get_rank())  # DDP203
+plain(train=False, device_id=None)
+fixed(device_id=local_rank)
+fixed()
+"""
+    )
+
+
+def test_a_dali_pipeline_class(check):
+    check(
+        SETUP
+        + """
+from nvidia.dali.pipeline import Pipeline
+
+class Train(Pipeline):
+    def __init__(self, size, threads, device_id):
+        super().__init__(size, threads, device_id, seed=1)
+
+Train(8, 2, local_rank)
+Train(8, 2, 1)  # DDP103
+Pipeline(8, 2, 0)  # DDP103
+"""
+    )
+
+
+def test_a_checkpoint_loader_without_a_mapping(check):
+    check(
+        SETUP
+        + """
+from monai.handlers import CheckpointLoader
+model = nn.Linear(2, 2).cuda()
+CheckpointLoader("a.pt", {"model": model})  # DDP104
+CheckpointLoader("a.pt", {"model": model}, map_location="cpu")
+"""
+    )
+
+
+def test_a_default_card(check):
+    check(
+        """
+        import clip
+        dist.init_process_group("nccl")
+        clip.load("ViT-B/32")  # DDP102
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # DDP202
+        clip.load("ViT-B/32")
+        """
+    )

@@ -1,0 +1,499 @@
+"""Repairs: the smallest edit that cures, in the names that the program has, nothing else changed."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ddpdoctor.lint import fix, lint, repair
+
+HEAD = """\
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    return tmp_path / "train.py"
+
+
+def fixed(path: Path, program: str | bytes, *, unsafe: bool = True) -> str:
+    """The program after its repairs: it compiles, is clean, and a second run changes nothing."""
+    data = program if isinstance(program, bytes) else textwrap.dedent(program).encode()
+    path.write_bytes(data)
+    assert lint([path]).findings, "the program has no defect to repair"
+    repaired = fix([path], unsafe=unsafe)
+    assert [finding.code for finding in repaired.linted.findings] == []
+    assert repaired.refused == ()
+    after = path.read_bytes()
+    compile(after, str(path), "exec")
+    assert repair([path], unsafe=True).after == {}
+    return after.decode(errors="surrogateescape")
+
+
+def added(path: Path, program: str) -> list[str]:
+    """The lines that the repairs add to a program, all others staying as they are."""
+    program = textwrap.dedent(program)
+    before, after = program.splitlines(), fixed(path, program).splitlines()
+    new = []
+    for line in after:
+        if before and line == before[0]:
+            before.pop(0)
+        else:
+            new.append(line)
+    assert before == []
+    return new
+
+
+# -- binding: one line before CUDA starts -------------------------------------------------------
+
+
+def test_a_spawned_worker_is_bound_by_its_index(train: Path) -> None:
+    assert added(
+        train,
+        """
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def worker(index, world):
+            dist.init_process_group("nccl", rank=index, world_size=world)
+            torch.ones(1).cuda()
+
+        if __name__ == "__main__":
+            mp.spawn(worker, nprocs=2, args=(2,))
+        """,
+    ) == ["    torch.cuda.set_device(index)"]
+
+
+@pytest.mark.parametrize(
+    ("setup", "rank"),
+    [
+        ('slot = int(os.environ["LOCAL_RANK"])', "slot"),
+        ('ns = Holder()\nns.slot = int(os.environ["LOCAL_RANK"])', "ns.slot"),
+        ('cfg = {"slot": int(os.environ["LOCAL_RANK"])}', 'cfg["slot"]'),
+        ('card = torch.device("cuda", int(os.environ["LOCAL_RANK"]))', "card"),
+        ("pass", 'int(os.environ.get("LOCAL_RANK", 0))'),
+    ],
+)
+def test_the_local_rank_is_taken_from_where_the_program_has_it(
+    train: Path, setup: str, rank: str
+) -> None:
+    program = f"{HEAD}\nclass Holder: pass\n\n{setup}\ndist.init_process_group('nccl')\n"
+    assert added(train, program + "nn.Linear(1, 1).cuda()\n") == [f"torch.cuda.set_device({rank})"]
+
+
+@pytest.mark.parametrize(
+    ("imports", "line", "new_imports"),
+    [
+        (
+            "import os\nimport torch as T",
+            "T.cuda.set_device(int(os.environ.get('LOCAL_RANK', 0)))",
+            [],
+        ),
+        ("import torch.cuda as tc, os", "tc.set_device(int(os.environ.get('LOCAL_RANK', 0)))", []),
+        (
+            "from os import environ\nfrom torch import cuda",
+            "cuda.set_device(int(environ.get('LOCAL_RANK', 0)))",
+            [],
+        ),
+        (
+            "from torch.cuda import set_device",
+            "set_device(int(os.environ.get('LOCAL_RANK', 0)))",
+            ["import os", ""],
+        ),
+        (
+            "import numpy",
+            "torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', 0)))",
+            ["import os", "", "import torch"],
+        ),
+    ],
+)
+def test_torch_and_os_go_by_the_names_that_the_file_gives_them(
+    train: Path, imports: str, line: str, new_imports: list[str]
+) -> None:
+    program = f"""
+{imports}
+import torch.distributed as dist
+from torch.nn import Linear
+
+dist.init_process_group("nccl")
+Linear(1, 1).cuda()
+"""
+    assert added(train, program) == [*new_imports, line.replace("'", '"')]
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ('"""About."""\nfrom __future__ import annotations\n', "{top}import os\n\n{rest}"),
+        ("#!/usr/bin/env python\n# A licence.\n\n", "{top}import os\n\n{rest}"),
+        ("import argparse\nimport sys\n\n", "import argparse\nimport os\nimport sys\n\n{rest}"),
+        ("import sys\n\n", "import os\nimport sys\n\n{rest}"),
+        ("from typing import Any\n\n", "import os\nfrom typing import Any\n\n{rest}"),
+        (
+            "import json\nfrom abc import (\n    ABC,\n)\n\n",
+            "import json\nimport os\nfrom abc import (\n    ABC,\n)\n\n{rest}",
+        ),
+    ],
+)
+def test_an_import_goes_where_it_belongs(train: Path, top: str, expected: str) -> None:
+    rest = "import torch\nimport torch.distributed as dist\n\n"
+    body = 'dist.init_process_group("nccl")\ntorch.ones(1).cuda()\n'
+    after = fixed(train, top + rest + body)
+    assert after.startswith(expected.format(top=top, rest=rest))
+
+
+def test_an_import_in_a_try_or_in_a_function_is_not_taken_for_one_of_the_file(train: Path) -> None:
+    after = fixed(
+        train,
+        """\
+        try:
+            import os
+        except ImportError:
+            os = None
+        import torch.distributed as dist
+
+
+        def main():
+            dist.init_process_group("nccl")
+            import torch
+
+            torch.ones(1).cuda()
+
+
+        import sys
+
+        main()
+        """,
+    )
+    # `torch` is a local variable of main that has no value yet where the line goes.
+    assert after.splitlines()[:4] == ["import os", "", "import torch", "try:"]
+    assert "torch.cuda.set_device" not in after.split("def main")[0]
+
+
+def test_the_binding_goes_before_an_earlier_use_in_the_same_function(train: Path) -> None:
+    assert fixed(
+        train,
+        HEAD
+        + """
+def main():
+    net = nn.Linear(1, 1)
+    net = net.cuda()
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+
+
+main()
+""",
+    ).split("\n")[7:10] == [
+        "    net = nn.Linear(1, 1)",
+        '    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))',
+        "    net = net.cuda()",
+    ]
+
+
+def test_the_binding_goes_before_the_call_that_leads_to_an_earlier_use(train: Path) -> None:
+    (train.parent / "nets.py").write_text(
+        "from torch import nn\n\n\ndef make():\n    return nn.Linear(1, 1).cuda()\n"
+    )
+    after = fixed(
+        train,
+        HEAD
+        + """
+from nets import make
+
+
+def main(slot):
+    net = make()
+    dist.init_process_group("nccl")
+    return net
+
+
+main(int(os.environ["LOCAL_RANK"]))
+""",
+    )
+    assert "    torch.cuda.set_device(slot)\n    net = make()\n" in after
+
+
+def test_a_binding_that_comes_too_late_is_moved_with_its_comment(train: Path) -> None:
+    after = fixed(
+        train,
+        HEAD
+        + """
+slot = int(os.environ["LOCAL_RANK"])
+dist.init_process_group("nccl")
+net = nn.Linear(1, 1).cuda()
+torch.cuda.set_device(slot)  # our own
+net.to(slot)
+""",
+    )
+    assert after.endswith(
+        """
+slot = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(slot)  # our own
+dist.init_process_group("nccl")
+net = nn.Linear(1, 1).cuda()
+net.to(slot)
+"""
+    )
+
+
+def test_a_late_binding_stays_behind_what_it_needs(train: Path) -> None:
+    after = fixed(
+        train,
+        HEAD
+        + """
+dist.init_process_group("nccl")
+slot = dist.get_rank() % torch.cuda.device_count()
+net = nn.Linear(1, 1).cuda()
+torch.cuda.set_device(slot)
+net.to(slot)
+""",
+    )
+    assert "device_count()\ntorch.cuda.set_device(slot)\nnet = " in after
+    assert after.count("set_device") == 1
+
+
+def test_a_group_that_can_open_on_the_cpu_keeps_doing_so(train: Path) -> None:
+    program = """
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--backend", default="nccl")
+args = parser.parse_args()
+dist.init_process_group(args.backend)
+torch.ones(1).cuda()
+"""
+    assert added(train, program) == [
+        "if torch.cuda.is_available():",
+        '    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))',
+    ]
+
+
+def test_a_program_of_another_launcher_is_bound_by_its_variable(train: Path) -> None:
+    program = f"""{HEAD}
+dist.init_process_group(
+    "nccl", rank=int(os.environ["SLURM_PROCID"]), world_size=int(os.environ["SLURM_NTASKS"])
+)
+nn.Linear(1, 1).cuda()
+"""
+    line = 'torch.cuda.set_device(int(os.environ.get("SLURM_LOCALID", 0)))'
+    assert added(train, program) == [line]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            'if ready: dist.init_process_group("nccl")\ntorch.ones(1).cuda()',
+            'if ready: torch.cuda.set_device(slot); dist.init_process_group("nccl")',
+        ),
+        (
+            'x = 1; dist.init_process_group("nccl"); torch.ones(1).cuda()',
+            'x = 1; torch.cuda.set_device(slot); dist.init_process_group("nccl"); ',
+        ),
+        (
+            'dist.init_process_group("nccl"); torch.ones(1).cuda()',
+            'torch.cuda.set_device(slot)\ndist.init_process_group("nccl"); ',
+        ),
+        (
+            'dist.init_process_group(\n    "nccl",\n)\ntorch.ones(1).cuda()',
+            'torch.cuda.set_device(slot)\ndist.init_process_group(\n    "nccl",\n)',
+        ),
+        (
+            'if not ready:\n    pass\nelif dist.init_process_group("nccl"):\n    pass\n'
+            "torch.ones(1).cuda()",
+            "torch.cuda.set_device(slot)\nif not ready:\n    pass\nelif dist",
+        ),
+        (
+            'with open(os.devnull) as sink:\n\tdist.init_process_group("nccl")\n\ttorch.ones(1).cuda()',
+            "as sink:\n\ttorch.cuda.set_device(slot)\n\tdist",
+        ),
+        (
+            'def outer():\n  def inner():\n    dist.init_process_group("nccl")\n  inner()\n'
+            "outer()\ntorch.ones(1).cuda()",
+            "torch.cuda.set_device(slot)\ndef outer():",
+        ),
+    ],
+)
+def test_the_line_fits_into_any_statement(train: Path, body: str, expected: str) -> None:
+    after = fixed(train, f'{HEAD}\nready = True\nslot = int(os.environ["LOCAL_RANK"])\n{body}\n')
+    assert expected in after
+
+
+def test_the_line_goes_in_front_of_a_decorated_function_with_its_decorator(train: Path) -> None:
+    after = fixed(
+        train,
+        HEAD
+        + """
+def opened(backend):
+    dist.init_process_group(backend)
+    return lambda function: function
+
+
+@opened("nccl")
+def main():
+    torch.ones(1).cuda()
+
+
+nn.Linear(1, 1).cuda()
+main()
+""",
+    )
+    assert after.count("torch.cuda.set_device") == 1
+
+
+# -- other repairs ------------------------------------------------------------------------------
+
+RANK = 'int(os.environ.get("LOCAL_RANK", 0))'
+BOUND = (
+    HEAD + 'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\ndist.init_process_group("nccl")\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ('nn.Linear(1, 1).to("cuda:0")', 'nn.Linear(1, 1).to("cuda")'),
+        ("nn.Linear(1, 1).to('cuda:3')", "nn.Linear(1, 1).to('cuda')"),
+        ("torch.ones(1).cuda(0)", f"torch.ones(1).cuda({RANK})"),
+        (
+            'card = torch.device("cuda", 1)\ntorch.ones(1, device=card)',
+            f'card = torch.device("cuda", {RANK})\ntorch.ones(1, device=card)',
+        ),
+        (
+            "def put(x, card=0):\n    return x.cuda(card)\n\nput(torch.ones(1))",
+            f"def put(x, card={RANK}):\n    return x.cuda(card)\n\nput(torch.ones(1))",
+        ),
+        (
+            "slot = int(os.environ['LOCAL_RANK'])\ntorch.ones(1).cuda(0)",
+            "slot = int(os.environ['LOCAL_RANK'])\ntorch.ones(1).cuda(slot)",
+        ),
+        (
+            "nn.parallel.DistributedDataParallel(nn.Linear(1, 1).cuda(), device_ids=[0])",
+            f"nn.parallel.DistributedDataParallel(nn.Linear(1, 1).cuda(), device_ids=[{RANK}])",
+        ),
+        (
+            "nn.parallel.DistributedDataParallel(nn.Linear(1, 1).cuda(), device_ids=[0, 1])",
+            f"nn.parallel.DistributedDataParallel(nn.Linear(1, 1).cuda(), device_ids=[{RANK}])",
+        ),
+        (
+            "torch.ones(1).cuda(dist.get_rank())",
+            f"torch.ones(1).cuda({RANK})",
+        ),
+        (
+            "rank = dist.get_rank()\ntorch.ones(1, device=f'cuda:{rank}')",
+            "rank = dist.get_rank()\n"
+            "torch.ones(1, device=f'cuda:{int(os.environ.get(\"LOCAL_RANK\", 0))}')",
+        ),
+        (
+            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load('x.pt'))",
+            "net = nn.Linear(1, 1).cuda()\n"
+            "net.load_state_dict(torch.load('x.pt', map_location=\"cpu\"))",
+        ),
+        (
+            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load(\n    ('x.pt'),  # ours\n))",
+            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load(\n"
+            "    ('x.pt'), map_location=\"cpu\",  # ours\n))",
+        ),
+        (
+            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load('x.pt', map_location=None))",
+            "net = nn.Linear(1, 1).cuda()\n"
+            "net.load_state_dict(torch.load('x.pt', map_location=\"cpu\"))",
+        ),
+        (
+            "count = torch.tensor([1.0])\ndist.all_reduce(count)",
+            'count = torch.tensor([1.0], device="cuda")\ndist.all_reduce(count)',
+        ),
+    ],
+)
+def test_a_value_is_written_anew_where_it_stands(train: Path, wrong: str, right: str) -> None:
+    assert fixed(train, f"{BOUND}{wrong}\n") == f"{BOUND}{right}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "repaired"),
+    [
+        (
+            'add_argument("--local_rank", type=int, default=-1)',
+            'add_argument("--local_rank", type=int, default=int(os.environ.get("LOCAL_RANK", -1)))',
+        ),
+        (
+            'add_argument("--local_rank", type=int)',
+            f'add_argument("--local_rank", type=int, default={RANK})',
+        ),
+        (
+            'add_argument("--local_rank", type=int, required=True)',
+            f'add_argument("--local_rank", type=int, required=False, default={RANK})',
+        ),
+        (
+            'add_argument("--gpu", type=int, default=0)',
+            f'add_argument("--gpu", type=int, default={RANK})',
+        ),
+    ],
+)
+def test_an_option_takes_its_default_from_the_launcher(
+    train: Path, option: str, repaired: str
+) -> None:
+    program = f"""
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+
+parser = argparse.ArgumentParser()
+parser.{option}
+args = parser.parse_args()
+torch.cuda.set_device(args.{option.split('"')[1][2:]})
+dist.init_process_group("nccl")
+torch.ones(1).cuda()
+"""
+    assert fixed(train, program) == program.replace(option, repaired)
+
+
+# -- rounds -------------------------------------------------------------------------------------
+
+
+def test_safe_repairs_alone_leave_the_rest_and_say_so(train: Path) -> None:
+    program = BOUND + "net = nn.Linear(1, 1).cuda(0)\nnet.load_state_dict(torch.load('x.pt'))\n"
+    train.write_text(program)
+    repaired = fix([train])
+    assert [finding.code for finding in repaired.linted.findings] == ["DDP103"]
+    assert repaired.repaired == 1
+    assert train.read_text() == program.replace("'x.pt'", "'x.pt', map_location=\"cpu\"")
+
+
+def test_findings_that_share_a_repair_get_it_once(train: Path) -> None:
+    program = HEAD + 'dist.init_process_group("nccl")\n' + "nn.Linear(1, 1).cuda()\n" * 5
+    train.write_text(program)
+    assert len(lint([train]).findings) == 6
+    repaired = fix([train])
+    assert repaired.repaired == 6
+    assert train.read_text().count("set_device") == 1
+
+
+def test_repairs_on_one_line_wait_for_each_other(train: Path) -> None:
+    after = fixed(
+        train,
+        BOUND
+        + "wrap = nn.parallel.DistributedDataParallel\nwrap(nn.Linear(1, 1).cuda(0), [1], 1)\n",
+    )
+    assert after.endswith(f"wrap(nn.Linear(1, 1).cuda({RANK}), [{RANK}], {RANK})\n")
+
+
+def test_equal_lines_are_all_repaired(train: Path) -> None:
+    line = "net.load_state_dict(torch.load('x.pt'))\n"
+    after = fixed(train, f"{BOUND}net = nn.Linear(1, 1).cuda()\n{line}{line}")
+    assert after.count('map_location="cpu"') == 2
