@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import libcst as cst
 
 from ddpdoctor.lint.local_ranks import library_name, own_device
@@ -23,6 +25,8 @@ def bind_process(trace: Trace, group: Event) -> Repair | None:
         moved = _moved(trace, late, point)
         if moved is not None:
             return moved
+    if point is not None and not uses and not _knows_rank(point[1]):
+        point = _later_point(trace, group) or point
     if point is None:
         return None
     place, view = point
@@ -32,7 +36,7 @@ def bind_process(trace: Trace, group: Event) -> Repair | None:
         guard, more = library_name(place, "torch.cuda.is_available")
         guard, imports = f"{guard}()", (*imports, *more)
     return Repair(
-        "Bind every rank to its own GPU before the process group opens",
+        "Bind every rank to its own GPU before anything uses CUDA",
         (InsertBefore(place, code, guard),),
         safe=True,
         imports=_once(imports),
@@ -66,7 +70,7 @@ def _moved(trace: Trace, bind: Event, point: tuple[Place, View] | None) -> Repai
         code = _code_to_move(bind, target[0])
         if code is not None:
             return Repair(
-                "Bind every rank to its own GPU before the first use of CUDA",
+                "Bind every rank to its own GPU before anything uses CUDA",
                 (InsertBefore(target[0], code), Remove(_line_of(bind.place))),
             )
     return None
@@ -104,6 +108,41 @@ def _point(first: Event, later: Event) -> tuple[Place, View] | None:
         return None
     call = first.views[depth].frame.call if depth < len(first.views) else first.place
     return None if call is None else (call, first.views[depth - 1])
+
+
+def _later_point(trace: Trace, group: Event) -> tuple[Place, View] | None:
+    """Behind the line that finds the local rank, where that stands between the process group and
+    the first need of a current device. That is early enough, and one rule for the local rank."""
+    for event in trace.events[trace.events.index(group) + 1 :]:
+        if event.process is not group.process or group not in trace.groups(event):
+            continue
+        needs = event.kind in ("barrier", "shard") and trace.needs_current_device(event)
+        if not needs and not _uses_current_device(trace, event):
+            continue
+        point = _point(event, group)
+        if point is None or not _knows_rank(point[1]):
+            return None
+        place, view = point
+        name = (view.rank or view.device or "").partition(".")[0].partition("[")[0]
+        block, target = _block_of(place)
+        for line, following in pairwise(block[: block.index(target) + 1]):
+            if name in _assigned(line):
+                place = Place(place.module, following)
+        return place, view
+    return None
+
+
+def _knows_rank(view: View) -> bool:
+    return view.rank is not None or view.device is not None
+
+
+def _block_of(place: Place) -> tuple[list[cst.CSTNode], cst.CSTNode]:
+    """The statements around a place, and the one among them that holds it."""
+    statement = statement_around(place.module, place.node)
+    block = path_to(place.module, statement)[-2]
+    if isinstance(block, (cst.Module, cst.IndentedBlock)):
+        return list(block.body), statement
+    return [statement], statement
 
 
 def _uses_current_device(trace: Trace, event: Event) -> bool:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from ddpdoctor.findings import Edit, Fix
+from ddpdoctor.findings import Edit, Fix, Location
 from ddpdoctor.lint.positions import Lines
 from ddpdoctor.lint.sources import Unreadable, parse
 
@@ -29,15 +29,6 @@ def together(fixes: Iterable[Fix]) -> list[Fix]:
     return chosen
 
 
-def by_file(fixes: Iterable[Fix]) -> dict[Path, set[Edit]]:
-    """The edits of these fixes, each once."""
-    files: dict[Path, set[Edit]] = {}
-    for fix in fixes:
-        for edit in fix.edits:
-            files.setdefault(Path(edit.filename), set()).add(edit)
-    return files
-
-
 def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
     """A file's bytes after the edits; every byte outside them stays.
 
@@ -45,13 +36,9 @@ def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
     """
     try:
         encoding = encoding_of(data)
-        text = data.decode(encoding)
-        lines = Lines(text)
-        spans = sorted(
-            (lines.offset(edit.location), lines.offset(edit.end_location), edit.content)
-            for edit in edits
-        )
-        for start, end, content in reversed(spans):
+        lines = Lines(data.decode(encoding))
+        text = lines.text
+        for start, end, content in reversed(_spans(lines, edits)):
             text = text[:start] + content + text[end:]
         after = text.encode(encoding)
     except (SyntaxError, ValueError) as error:  # a UnicodeError is a ValueError
@@ -62,8 +49,29 @@ def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
     return after
 
 
+def moved(data: bytes, edits: Iterable[Edit], place: Location) -> Location:
+    """Where the text at a place of a file stands after the edits."""
+    encoding = encoding_of(data)
+    lines = Lines(data.decode(encoding))
+    offset = lines.offset(place)
+    before = lines.text[:offset]
+    for start, end, content in reversed(_spans(lines, edits)):
+        if end <= offset:
+            before = before[:start] + content + before[end:]
+        elif start < offset:
+            before = before[:start]
+    return Lines(before).location(len(before))
+
+
+def _spans(lines: Lines, edits: Iterable[Edit]) -> list[tuple[int, int, str]]:
+    return sorted(
+        (lines.offset(edit.location), lines.offset(edit.end_location), edit.content)
+        for edit in edits
+    )
+
+
 def encoding_of(data: bytes) -> str:
-    """"utf-8-sig" where there is a byte order mark. Raises SyntaxError."""
+    """ "utf-8-sig" where there is a byte order mark. Raises SyntaxError."""
     return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 

@@ -20,9 +20,9 @@ class Code:
     text: str
     imports: tuple[str, ...] = ()
 
-    def in_text(self) -> str:
-        """As it stands within the double quotes of an f-string."""
-        return self.text.replace('"', "'")
+    def within(self, quote: str) -> str:
+        """As it stands in an f-string with these quotes, which it may not use before Python 3.12."""
+        return self.text.replace('"', "'") if quote == '"' else self.text
 
 
 def from_environment(place: Place, variable: str, default: str = "0") -> Code:

@@ -47,7 +47,8 @@ _OPTIONS = ("add_argument", "add_option", "option", "Option")
 
 def _write_text(trace: Trace, event: Event, written: Place) -> Repair:
     rank = own_rank_at(trace, event, written)
-    code = f'f"cuda:{{{rank.in_text()}}}"'
+    inner = rank.within('"')
+    code = f'f"cuda:{{{inner}}}"'
     return Repair("Use the rank's own GPU", (Replace(written, code),), imports=rank.imports)
 
 
@@ -96,8 +97,8 @@ def write_local_rank(trace: Trace, event: Event, value: Value) -> Repair | None:
         written = _index_in(argument) or argument
     rank = own_rank_at(trace, event, written)
     path = path_to(written.module, written.node)
-    within_text = any(isinstance(node, cst.FormattedString) for node in path)
-    code = rank.in_text() if within_text else rank.text
+    text = next((node for node in path if isinstance(node, cst.FormattedString)), None)
+    code = rank.text if text is None else rank.within(text.quote[0])
     return Repair("Use the local rank", (Replace(written, code),), imports=rank.imports)
 
 

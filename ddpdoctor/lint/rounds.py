@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from ddpdoctor.findings import Applicability, Finding, Fix
+from ddpdoctor.findings import Applicability, Edit, Finding, Fix, Location
 from ddpdoctor.lint import Linted
-from ddpdoctor.lint.edits import by_file, edited, together
+from ddpdoctor.lint.edits import edited, moved, together
 from ddpdoctor.lint.sources import Unreadable, read
 
 # Fixes that touch each other wait for the next round; real programs need two or three.
@@ -19,7 +18,8 @@ _MOST_ROUNDS = 20
 
 @dataclass(frozen=True)
 class Repaired:
-    """What became of a lint run. linted: what is left; repaired: how many findings are gone.
+    """What became of a lint run. linted: what is left; repaired: how many findings are gone;
+    unsafe: whether unsafe fixes were among those to apply.
 
     before, after: the bytes of the files that change. refused: one line a file whose repairs were
     left out.
@@ -27,6 +27,7 @@ class Repaired:
 
     linted: Linted
     repaired: int
+    unsafe: bool
     before: dict[Path, bytes]
     after: dict[Path, bytes]
     refused: tuple[str, ...]
@@ -38,91 +39,94 @@ def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> R
 
     A fix that leaves its finding standing is not applied, so a second run finds nothing to do.
     """
-    files = _Files()
+    before: dict[Path, bytes] = {}
+    after: dict[Path, bytes] = {}
     first = linted = lint({})
-    useless: set[_Offer] = set()
+    useless: set[_Key] = set()
     refused: dict[Path, str] = {}
     for _ in range(_MOST_ROUNDS):
-        offers = _offers(linted, files, unsafe)
-        fixes = together(fix for offer, fix in offers if offer not in useless)
+        offers = {
+            _key(finding): finding.fix
+            for finding in linted.findings
+            if finding.fix is not None
+            and (unsafe or finding.fix.applicability is Applicability.SAFE)
+        }
+        fixes = together(fix for key, fix in offers.items() if key not in useless)
         if not fixes:
             break
+        edits = _by_real_path(fixes)
+        for path in edits:
+            before.setdefault(path, read(path))
         try:
-            tried = files.with_edits(fixes)
+            tried = {**after, **_edited({**before, **after}, edits)}
         except _Refused as problem:
-            path = problem.path
-            refused[path] = f"{path} is left as it is: with its repairs it {problem.reason}"
-            useless |= {offer for offer, fix in offers if path in by_file([fix])}
+            refused[problem.path] = str(problem)
+            useless |= {key for key, fix in offers.items() if problem.path in _by_real_path([fix])}
             continue
-        relinted = lint(tried.after)
-        before = Counter(offer for offer, _ in offers)
-        after = Counter(offer for offer, _ in _offers(relinted, tried, unsafe))
-        idle = {offer for offer, fix in offers if fix in fixes and after[offer] >= before[offer]}
+        relinted = lint(tried)
+
+        def now(key: _Key, edits: _Edits = edits) -> _Key:
+            code, path, place = key
+            if path not in edits or place is None:
+                return key
+            return code, path, moved(after.get(path, before[path]), edits[path], place)
+
+        standing = {_key(finding) for finding in relinted.findings}
+        worse = len(relinted.findings) > len(linted.findings)
+        idle = {
+            key for key, fix in offers.items() if fix in fixes and (worse or now(key) in standing)
+        }
         if idle - useless:
             useless |= idle
             continue
-        files, linted = tried, relinted
+        useless = {now(key) for key in useless}
+        after, linted = tried, relinted
     return Repaired(
         linted,
-        max(len(first.findings) - len(linted.findings), 0),
-        {path: files.before[path] for path in files.after},
-        files.after,
+        len(first.findings) - len(linted.findings),
+        unsafe,
+        {path: before[path] for path in after},
+        after,
         tuple(refused.values()),
     )
 
 
-# A fix as it is known again in the next round, when rows have moved: its code and file, the line
-# of source it stands on, and the texts of its edits.
-_Offer = tuple[str, str, bytes, tuple[str, ...]]
+# A finding as it is known again when its file has been edited: code, file and place.
+_Key = tuple[str, Path, Location | None]
+_Edits = dict[Path, set[Edit]]
 
 
-def _offers(linted: Linted, files: _Files, unsafe: bool) -> list[tuple[_Offer, Fix]]:
-    offers = []
-    for finding in linted.findings:
-        fix = finding.fix
-        if fix is not None and (unsafe or fix.applicability is Applicability.SAFE):
-            texts = tuple(edit.content for edit in fix.edits)
-            name = finding.filename or ""
-            offers.append(((finding.code, name, files.line(finding), texts), fix))
-    return offers
-
-
-@dataclass(frozen=True)
-class _Files:
-    """Files by their real paths: as they are on the disk, and as they are after the rounds."""
-
-    before: dict[Path, bytes] = field(default_factory=dict)
-    after: dict[Path, bytes] = field(default_factory=dict)
-
-    def data(self, path: Path) -> bytes:
-        if path not in self.before:
-            self.before[path] = read(path)
-        return self.after.get(path, self.before[path])
-
-    def line(self, finding: Finding) -> bytes:
-        if finding.filename is None or finding.location is None:
-            return b""
-        lines = self.data(_real(finding.filename)).splitlines()
-        return b"".join(lines[finding.location.row - 1 : finding.location.row])
-
-    def with_edits(self, fixes: list[Fix]) -> _Files:
-        """Raises _Refused."""
-        after = dict(self.after)
-        for path, edits in by_file(fixes).items():
-            real = _real(path)
-            try:
-                after[real] = edited(self.data(real), edits, real)
-            except Unreadable as problem:
-                raise _Refused(path, str(problem)) from None
-        return _Files(self.before, after)
+def _key(finding: Finding) -> _Key:
+    return finding.code, _real(finding.filename or ""), finding.location
 
 
 class _Refused(Exception):
+    """The text is a line for the user."""
+
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(path, reason)
+        super().__init__(f"{path} is left as it is: with its repairs it {reason}")
         self.path = path
-        self.reason = reason
 
 
-def _real(path: str | Path) -> Path:
+def _edited(contents: Mapping[Path, bytes], edits: _Edits) -> dict[Path, bytes]:
+    """Raises _Refused."""
+    results = {}
+    for path, changes in edits.items():
+        try:
+            results[path] = edited(contents[path], changes, path)
+        except Unreadable as problem:
+            raise _Refused(path, str(problem)) from None
+    return results
+
+
+def _by_real_path(fixes: Iterable[Fix]) -> _Edits:
+    """The edits of these fixes, each once."""
+    files: _Edits = {}
+    for fix in fixes:
+        for edit in fix.edits:
+            files.setdefault(_real(edit.filename), set()).add(edit)
+    return files
+
+
+def _real(path: str) -> Path:
     return Path(os.path.realpath(path))
