@@ -1,4 +1,4 @@
-"""Lightning and Fabric: what runs before fit() is unbound on every rank, what fit() calls is not."""
+"""Lightning and Fabric: code before fit() is unbound on every rank, the hooks it calls are not."""
 
 from __future__ import annotations
 
