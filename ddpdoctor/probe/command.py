@@ -52,10 +52,9 @@ def probe(request: Request) -> ProbeReport:
         return _on_nodes(job, request)
     if not request.command:
         return _reference(job, request.timeout)
-    first = run(job, new_run_folder(), request.timeout, "probing")
     if request.corrected:
-        return _before_and_after(job, first, request.timeout)
-    return ProbeReport((("", first),))
+        return _before_and_after(job, request.timeout)
+    return ProbeReport((("", run(job, new_run_folder(), request.timeout, "probing")),))
 
 
 def exit_code(report: ProbeReport) -> int:
@@ -79,20 +78,25 @@ def _reference(job: Job, timeout: float) -> ProbeReport:
         command = ("main.py", "--checkpoint", str(folder / "digits.pt"))
         stage_job = replace(job, command=command, folder=program / stage)
         runs.append((label, run(stage_job, folder, timeout, f"reference job, {label}")))
+        if runs[-1][1].outcome == "stopped":
+            break
     return ProbeReport(tuple(runs))
 
 
-def _before_and_after(job: Job, first: ProbeRun, timeout: float) -> ProbeReport:
+def _before_and_after(job: Job, timeout: float) -> ProbeReport:
     """The program as it is, and with lint's repairs; a note where lint has none."""
     script = script_of(job)
     if script is None:
         raise DdpdoctorError("--corrected repairs Python programs; give the script itself")
     folder = new_run_folder()
     found = repaired_copy(job, script, folder / "program")
+    first = run(job, new_run_folder(), timeout, "probing")
     if found is None:
         note = "lint has no repair for this program, so there is no corrected run"
         return ProbeReport((("", replace(first, notes=(*first.notes, note))),))
     repaired, diff = found
+    if first.outcome == "stopped":
+        return ProbeReport(((_MISPLACED, first),), diff)
     second = run(repaired, folder, timeout, "probing, corrected")
     return ProbeReport(((_MISPLACED, first), (_CORRECTED, second)), diff)
 
@@ -171,9 +175,12 @@ def _gpus_seen(required: bool) -> int | None:
             ) from error
         return None
     try:
-        return len(visible_devices(os.environ, source.snapshot().gpus).uuids) or None
+        seen = len(visible_devices(os.environ, source.snapshot().gpus).uuids)
     finally:
         source.close()
+    if required and not seen:
+        raise DdpdoctorError("CUDA_VISIBLE_DEVICES hides every GPU of this machine")
+    return seen or None
 
 
 def _found(command: Sequence[str]) -> tuple[str, ...]:

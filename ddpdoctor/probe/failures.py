@@ -67,7 +67,9 @@ def bad_ends(
     table = {int(rank): tuple(map(int, rest)) for rank, *rest in _TABLE.findall(told)}
     exceptions: dict[int, Record] = {}
     for record in evidence.records:
-        if record.kind == "exception" and not record.facts["thread"]:
+        # What a rank raises after that, it raises because the others are being stopped.
+        in_time = evidence.outcome == "ended" or record.at < evidence.ended
+        if record.kind == "exception" and not record.facts["thread"] and in_time:
             exceptions.setdefault(record.pid, record)
     ends = {}
     for number in sorted(ranks.keys() | table.keys()):

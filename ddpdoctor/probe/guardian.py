@@ -5,11 +5,11 @@ Run as a program of its own, by path and with the standard library alone:
     guardian.py CONTROL_FD STATUS_FD COMMAND...
 
 It is the subreaper of everything the command starts, so that a process that daemonises itself
-stays below it in the process tree and can be found. It reads single letters from CONTROL_FD, "t"
-(SIGTERM to everything) and "k" (SIGKILL to everything); end of file means that the probe is gone,
-and counts as "k". It writes lines to STATUS_FD: "started PID", "ended RETURNCODE" (as
-subprocess has it: -N for signal N), "left COUNT" (processes that had to be stopped after that),
-or "failed TEXT" where the command could not be started.
+stays below it in the process tree and can be found. A letter on CONTROL_FD means SIGTERM to
+everything; its end of file means SIGKILL, whether the probe closed it or was killed. It writes
+lines to STATUS_FD: "started PID", "ended RETURNCODE" (as subprocess has it: -N for signal N),
+"left COUNT" (processes that had to be stopped after that), or "failed TEXT" where the command
+could not be started.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ def guard(command: Sequence[str], control: int, status: int) -> None:
     _tell(status, f"started {child.pid}")
     asked = False
     while child.poll() is None:
-        letter = _letter(control, 0.05)
-        if letter:
+        if number := _asked(control, 0.05):
             asked = True
-            _signal_all(signal.SIGTERM if letter == "t" else signal.SIGKILL)
+            _signal_all(number)
         _reap(child)
     _tell(status, f"ended {child.returncode}")
     _tell(status, f"left {_clear(control, 0 if asked else _GRACE_SECONDS)}")
@@ -98,7 +97,7 @@ def _clear(control: int, grace: float) -> int:
     deadline = time.monotonic() + grace
     while (left := descendants(os.getpid())) and time.monotonic() < deadline:
         _reap()
-        if _letter(control, 0.05):
+        if _asked(control, 0.05):
             break
     while _signal_all(signal.SIGKILL):
         time.sleep(0.01)
@@ -130,10 +129,12 @@ def _reap(child: subprocess.Popen[bytes] | None = None) -> None:
             return
 
 
-def _letter(control: int, seconds: float) -> str:
-    """The next letter of the probe, "" for none in that time, "k" where the probe is gone."""
+def _asked(control: int, seconds: float) -> int:
+    """The signal that the probe asks for in that time, 0 for none."""
     readable, _, _ = select.select([control], [], [], seconds)
-    return (os.read(control, 1).decode() or "k") if readable else ""
+    if not readable:
+        return 0
+    return signal.SIGTERM if os.read(control, 1) else signal.SIGKILL
 
 
 def _tell(status: int, line: str) -> None:

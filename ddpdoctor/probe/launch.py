@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,7 @@ class Launch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end(at_once=True)
+        self.end(hurry=lambda: True)
         self.logs.close()
         os.close(self._status_read)
 
@@ -122,20 +123,18 @@ class Launch:
 
     def terminate(self) -> None:
         """SIGTERM to every process of the job."""
-        self._tell(b"t")
+        try:
+            os.write(self._control, b"t")
+        except BrokenPipeError:
+            return  # the guardian has gone, and the job with it
 
-    def kill(self) -> None:
-        """SIGKILL to every process of the job."""
-        self._tell(b"k")
-
-    def end(self, at_once: bool = False) -> None:
-        """Return when no process of the job is left: SIGTERM first, unless at once."""
-        if not at_once:
-            if self.poll():
-                self.terminate()
-            deadline = time.monotonic() + _TERMINATION_SECONDS
-            while self._guardian.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
+    def end(self, hurry: Callable[[], bool]) -> None:
+        """Return when no process of the job is left: SIGTERM, then or in a hurry SIGKILL."""
+        if self.poll() and not hurry():
+            self.terminate()
+        deadline = time.monotonic() + _TERMINATION_SECONDS
+        while self._guardian.poll() is None and time.monotonic() < deadline and not hurry():
+            time.sleep(0.02)
         if self._control >= 0:
             os.close(self._control)  # end of file: the guardian kills what there is, and goes
             self._control = -1
@@ -156,12 +155,6 @@ class Launch:
                     os.kill(int(process.name), signal.SIGKILL)
             except OSError:
                 continue  # another user's, or it ended meanwhile
-
-    def _tell(self, letter: bytes) -> None:
-        try:
-            os.write(self._control, letter)
-        except BrokenPipeError:
-            return  # the guardian has gone, and the job with it
 
 
 def _command(job: Job, folder: Path) -> list[str]:

@@ -129,10 +129,9 @@ def watch(
             time.sleep(linger)
         if outcome != "ended":
             _sample(seen, source, folder)
-            launch.end(at_once=interrupts.count > 1)
             break
     ended = time.time()
-    launch.end()
+    launch.end(hurry=lambda: interrupts.count > 1)
     _sample(seen, source, folder)
     launch.logs.close()
     return Evidence(

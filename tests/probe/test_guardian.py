@@ -86,7 +86,7 @@ def test_a_command_that_ignores_sigterm_is_ended_by_kill(tmp_path: Path) -> None
     os.write(guarded.control, b"t")
     time.sleep(0.3)
     assert guarded.guardian.poll() is None
-    os.write(guarded.control, b"k")
+    os.close(guarded.control)
     assert f"ended {-signal.SIGKILL}" in guarded.report()
 
 
