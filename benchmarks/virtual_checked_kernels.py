@@ -21,9 +21,7 @@ TABLE = Path(__file__).parent.parent / "ddpdoctor" / "virtual" / "checked_kernel
 
 def main() -> None:
     packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
-    parsed = parse_native_yaml(
-        str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml")
-    )
+    parsed = parse_native_yaml(str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml"))
     cuda = parsed.backend_indices[DispatchKey.CUDA]
     table: dict[str, str] = {}
     for group in get_grouped_native_functions(parsed.native_functions):

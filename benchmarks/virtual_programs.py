@@ -29,7 +29,9 @@ HERE = Path(__file__).parent / "programs"
 PACKAGES = """accelerate transformers tokenizers huggingface_hub safetensors regex requests tqdm idna
     charset-normalizer urllib3 certifi lightning lightning-utilities pytorch-lightning torchmetrics
     timm hf-xet httpx httpcore h11 anyio sniffio psutil typer shellingham x-transformers vit-pytorch
-    einops einx loguru pytorch-ignite fairscale torchdata frozendict expecttest""".split()
+    einops einx loguru pytorch-ignite fairscale torchdata frozendict expecttest httpx2 httpcore2
+    truststore torch-einops-utils pillow torchvision==0.15.2""".split()
+# That torchvision: the newer ones do not import where their compiled half finds no CUDA.
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,31 @@ PROGRAMS = [
     Program("accelerate test", f"{SCRIPTS}.test_script", on_cpu=False, ranks=2),
     Program("accelerate test_sync", f"{SCRIPTS}.test_sync", on_cpu=False),
     Program("accelerate test_ops", f"{SCRIPTS}.test_ops", on_cpu=False),
-    Program("accelerate test_distributed_data_loop", f"{SCRIPTS}.test_distributed_data_loop", on_cpu=False, ranks=2),
+    Program(
+        "accelerate test_distributed_data_loop",
+        f"{SCRIPTS}.test_distributed_data_loop",
+        on_cpu=False,
+        ranks=2,
+    ),
     Program("accelerate test_ddp_comm_hook", f"{SCRIPTS}.test_ddp_comm_hook", on_cpu=False),
     # Other people's trainers and models behind a few lines that feed them.
     Program("accelerate loop", "accelerate_loop.py"),
     Program("lightning ddp", "lightning_ddp.py", launched=False),
-    Program("lightning ddp 16-mixed", "lightning_ddp.py", ("16-mixed",), launched=False, on_cpu=False),
-    Program("lightning ddp bf16-mixed", "lightning_ddp.py", ("bf16-mixed",), launched=False, on_cpu=False),
+    Program(
+        "lightning ddp 16-mixed", "lightning_ddp.py", ("16-mixed",), launched=False, on_cpu=False
+    ),
+    Program(
+        "lightning ddp bf16-mixed",
+        "lightning_ddp.py",
+        ("bf16-mixed",),
+        launched=False,
+        on_cpu=False,
+    ),
     Program("transformers Trainer", "transformers_trainer.py"),
     Program("transformers Trainer fp16", "transformers_trainer.py", ("fp16",), on_cpu=False),
-    Program("transformers Trainer checkpointing", "transformers_trainer.py", ("gradient_checkpointing",)),
+    Program(
+        "transformers Trainer checkpointing", "transformers_trainer.py", ("gradient_checkpointing",)
+    ),
     Program("timm", "timm_models.py"),
     Program("ignite", "ignite_idist.py"),
     Program("vit-pytorch", "vit_pytorch_ddp.py", ("vit",)),
@@ -74,7 +91,9 @@ PROGRAMS = [
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--venv", type=Path, default=Path(tempfile.gettempdir()) / "ddpdoctor-programs")
+    parser.add_argument(
+        "--venv", type=Path, default=Path(tempfile.gettempdir()) / "ddpdoctor-programs"
+    )
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     python = prepare(options.venv)
@@ -95,9 +114,7 @@ def prepare(folder: Path) -> Path:
         site = next((folder / "lib").glob("python*/site-packages"))
         own = sysconfig.get_path("purelib")
         (site / "behind.pth").write_text(f"import site; site.addsitedir({own!r})\n")
-        subprocess.run(
-            [python, "-m", "pip", "install", "-q", "--no-deps", *PACKAGES], check=True
-        )
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *PACKAGES], check=True)
     return python
 
 
@@ -127,10 +144,17 @@ def judge(program: Program, python: Path) -> str:
 
 def run(program: Program, python: Path, environ: dict[str, str]) -> tuple[int, str]:
     """The exit code and everything that was printed; the whole process group is ended with it."""
-    script = [str(HERE / program.script)] if program.script.endswith(".py") else ["-m", program.script]
+    script = (
+        [str(HERE / program.script)] if program.script.endswith(".py") else ["-m", program.script]
+    )
     command = [str(python)]
     if program.launched:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={program.ranks}"]
+        command += [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={program.ranks}",
+        ]
     child = subprocess.Popen(
         [*command, *script, *program.arguments],
         env=environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},

@@ -14,7 +14,9 @@ if cuda:
 device = torch.device("cuda" if cuda else "cpu")
 dist.init_process_group("nccl" if cuda else "gloo")
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)).to(device)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)).to(
+    device
+)
 optimizer = OSS(params=model.parameters(), optim=torch.optim.SGD, lr=0.1, momentum=0.9)
 model = ShardedDataParallel(model, optimizer)
 for step in range(4):

@@ -14,7 +14,10 @@ def training(local_rank):
     data = torch.utils.data.TensorDataset(torch.arange(64.0).view(16, 4) / 64, torch.ones(16, 1))
     loader = idist.auto_dataloader(data, batch_size=8)
     trainer = create_supervised_trainer(
-        model, optimizer, torch.nn.functional.mse_loss, device=device,
+        model,
+        optimizer,
+        torch.nn.functional.mse_loss,
+        device=device,
         output_transform=lambda x, y, prediction, loss: (prediction, y),
     )
     metric = MeanSquaredError(device=device)

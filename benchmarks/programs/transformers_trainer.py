@@ -22,16 +22,30 @@ class Data(torch.utils.data.Dataset):
 
 set_seed(0)
 config = GPT2Config(
-    vocab_size=100, n_positions=16, n_embd=16, n_layer=2, n_head=2,
-    resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    vocab_size=100,
+    n_positions=16,
+    n_embd=16,
+    n_layer=2,
+    n_head=2,
+    resid_pdrop=0.0,
+    embd_pdrop=0.0,
+    attn_pdrop=0.0,
 )
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
         model=GPT2LMHeadModel(config),
         args=TrainingArguments(
-            folder, max_steps=6, per_device_train_batch_size=2, learning_rate=1e-2, report_to="none",
-            disable_tqdm=True, save_strategy="steps", save_steps=3, logging_steps=6,
-            use_cpu=not torch.cuda.is_available(), **options,
+            folder,
+            max_steps=6,
+            per_device_train_batch_size=2,
+            learning_rate=1e-2,
+            report_to="none",
+            disable_tqdm=True,
+            save_strategy="steps",
+            save_steps=3,
+            logging_steps=6,
+            use_cpu=not torch.cuda.is_available(),
+            **options,
         ),
         train_dataset=Data(),
     )

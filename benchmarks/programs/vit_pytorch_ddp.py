@@ -23,7 +23,9 @@ else:
 
     model = AutoregressiveWrapper(
         TransformerWrapper(
-            num_tokens=20, max_seq_len=16, attn_layers=Decoder(dim=16, depth=2, heads=2, rotary_pos_emb=True)
+            num_tokens=20,
+            max_seq_len=16,
+            attn_layers=Decoder(dim=16, depth=2, heads=2, rotary_pos_emb=True),
         )
     )
 model = DistributedDataParallel(model.to(device), find_unused_parameters=True)

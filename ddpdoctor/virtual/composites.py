@@ -34,7 +34,11 @@ def _meshgrid(real: Any) -> Any:
     @functools.wraps(real)
     def meshgrid(*tensors: Any, **kwargs: Any) -> Any:
         """It only makes views, so nothing else would notice (aten/src/ATen/native/TensorShape.cpp)."""
-        each = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], torch.Tensor) else tensors
+        each = (
+            tensors[0]
+            if len(tensors) == 1 and not isinstance(tensors[0], torch.Tensor)
+            else tensors
+        )
         if len({tensor.device for tensor in each}) > 1:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
         return real(*tensors, **kwargs)

@@ -125,7 +125,9 @@ def _placed(placer: Placer, index: int, real: Callable[..., Any], *args: Any, **
         result = real(*args, **kwargs)
     finally:
         placer.target = outer
-    placer.mark(result, index)
+    if isinstance(result, torch.Tensor):
+        # Not mark: torch's Python code for meta patterns makes it with a factory of its own.
+        placer.labels.put(result, index)
     return result
 
 

@@ -310,26 +310,25 @@ class _Driver:
 def _statistics(memory: DeviceMemory | None) -> dict[str, Any]:
     """The nested dictionary of torch.cuda.memory_stats, with what is counted here (all pools as one)."""
 
-    def pools(current: int = 0, peak: int = 0, total: int = 0) -> dict[str, dict[str, int]]:
-        one = {"current": current, "peak": peak, "allocated": total, "freed": total - current}
+    def pools(current: int = 0, peak: int = 0, freed: int = 0) -> dict[str, dict[str, int]]:
+        one = {"current": current, "peak": peak, "allocated": current + freed, "freed": freed}
         none = dict.fromkeys(one, 0)
         return {"all": one, "large_pool": none, "small_pool": dict(none)}
 
     if memory is None:
-        allocated = count = reserved = requested = pools()
+        allocated = count = reserved = pools()
         retries = ooms = 0
     else:
-        allocated = pools(memory.allocated, memory.allocated_peak, memory.allocated_total)
-        count = pools(memory.allocations, memory.allocations_peak, memory.allocations_total)
-        reserved = pools(memory.reserved, memory.reserved_peak, memory.reserved)
-        requested = pools(memory.requested, memory.requested_peak, memory.allocated_total)
+        allocated = pools(memory.allocated, memory.allocated_peak, memory.freed)
+        count = pools(memory.allocations, memory.allocations, memory.frees)
+        reserved = pools(memory.reserved, memory.reserved_peak)
         retries, ooms = memory.retries, memory.ooms
     return {
         "allocation": count,
         "allocated_bytes": allocated,
         "active": count,
         "active_bytes": allocated,
-        "requested_bytes": requested,
+        "requested_bytes": allocated,
         "reserved_bytes": reserved,
         "segment": pools(),
         "inactive_split": pools(),

@@ -44,10 +44,9 @@ class DeviceMemory:
         self.index = index
         self.device = device
         self.context_bytes = min(_CONTEXT, device.total_bytes // 64)
-        self.allocated = self.allocated_peak = self.allocated_total = 0
-        self.requested = self.requested_peak = 0
+        self.allocated = self.allocated_peak = self.freed = 0
+        self.allocations = self.frees = 0
         self.reserved = self.reserved_peak = 0
-        self.allocations = self.allocations_peak = self.allocations_total = 0
         self.ooms = self.retries = 0
         self.fraction = 1.0
         self._folder = folder
@@ -58,27 +57,24 @@ class DeviceMemory:
 
     def take(self, size: int) -> None:
         """Counts an allocation of size bytes. Raises torch.OutOfMemoryError where it does not fit."""
-        rounded = -(-size // _ROUNDING) * _ROUNDING
+        rounded = (size + _ROUNDING - 1) & -_ROUNDING
         # A lock would cost as much as the counting; threads that allocate at once are rare enough
-        # for the statistics, and the size check below holds the lock.
+        # for the statistics, and _reserve holds the lock.
         allocated = self.allocated + rounded
         if allocated > self.reserved:
             self._reserve(size, rounded)
         self.allocated = allocated
-        self.requested += size
         self.allocations += 1
-        self.allocations_total += 1
-        self.allocated_total += rounded
         if allocated > self.allocated_peak:
             self.allocated_peak = allocated
-            self.requested_peak = max(self.requested_peak, self.requested)
-            self.allocations_peak = max(self.allocations_peak, self.allocations)
 
     def give(self, size: int) -> None:
         """Counts the end of an allocation of size bytes."""
-        self.allocated -= -(-size // _ROUNDING) * _ROUNDING
-        self.requested -= size
+        rounded = (size + _ROUNDING - 1) & -_ROUNDING
+        self.allocated -= rounded
+        self.freed += rounded
         self.allocations -= 1
+        self.frees += 1
 
     def check(self, size: int) -> None:
         """Raises torch.OutOfMemoryError where size more bytes would not fit."""
@@ -102,12 +98,10 @@ class DeviceMemory:
 
     def reset_peaks(self) -> None:
         self.allocated_peak = self.allocated
-        self.requested_peak = self.requested
-        self.allocations_peak = self.allocations
         self.reserved_peak = self.reserved
 
     def reset_totals(self) -> None:
-        self.allocated_total = self.allocations_total = 0
+        self.freed = self.frees = 0
         self.ooms = self.retries = 0
 
     def free_bytes(self) -> int:

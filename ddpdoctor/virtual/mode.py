@@ -36,6 +36,9 @@ _no_function_mode = torch._C.DisableTorchFunction
 # Stands for "the arguments have no label in common".
 _UNSETTLED = Label(-2, CPU, None, 0)
 
+# In place, and yet the storage may change.
+_RESIZING = frozenset({"resize_", "resize_as_", "set_", "_resize_output_"})
+
 _HOST_MEMORY_ENDED = re.compile(r"DefaultCPUAllocator.* tried to allocate (\d+) bytes")
 
 Handler = Callable[["Placer", "Plan", Sequence[Any], dict[str, Any]], Any]
@@ -47,20 +50,19 @@ handlers: dict[str, Handler] = {}
 class Plan:
     """What is known of an operation before it is called.
 
-    run: torch's own callable. lists: some argument is a list of tensors. fresh: some result is no
-    alias of an argument. writes: positions of the arguments it writes. device: it has an argument
-    of that name. seeded: it draws random numbers.
+    run: torch's own callable. fresh: some result is no alias of an argument. writes: positions of the
+    arguments it writes. seeded: it draws random numbers. handler: what takes it over, if anything.
+    Two short ways past the general one: passes (one tensor goes in and a view of it comes out), and
+    simple (tensors are positional arguments, in place or with fresh results).
     """
 
     __slots__ = (
         "arguments",
-        "device",
         "fresh",
         "handler",
-        "lists",
         "name",
-        "namespace",
         "operation",
+        "passes",
         "run",
         "seeded",
         "simple",
@@ -70,11 +72,10 @@ class Plan:
     def __init__(self, func: OpOverload) -> None:
         schema = func._schema
         self.run = func._op
-        self.namespace, _, self.name = schema.name.partition("::")
+        namespace, _, self.name = schema.name.partition("::")
         self.operation = f"{schema.name}.{schema.overload_name}".rstrip(".")
         self.arguments = [argument.name for argument in schema.arguments]
-        types = [str(argument.type) for argument in schema.arguments]
-        self.lists = any("Tensor" in kind and "List" in kind for kind in types)
+        tensors = [argument for argument in schema.arguments if "Tensor" in str(argument.type)]
         self.fresh = any(
             "Tensor" in str(result.type) and result.alias_info is None for result in schema.returns
         )
@@ -83,21 +84,33 @@ class Plan:
             for position, argument in enumerate(schema.arguments)
             if argument.alias_info is not None and argument.alias_info.is_write
         )
-        self.device = "device" in self.arguments
         self.seeded = torch.Tag.nondeterministic_seeded in func.tags
-        tensors = any("Tensor" in kind for kind in types)
-        handler = handlers.get(f"{self.namespace}::{self.name}") or handlers.get(self.namespace)
-        if handler is None and self.device:
-            numbers = not tensors or self.name in placement.NUMBERS
-            handler = create if numbers else create_like
-        if handler is None and self.name in placement.CROSSING:
-            handler = cross
-        if handler is None and self.name in placement.CPU_ARGUMENTS:
-            handler = index
-        if handler is None and self.name.startswith(placement.FOREACH_PREFIXES):
-            handler = foreach
-        self.handler = handler
-        self.simple = handler is None and not self.lists and not self.seeded and not self.writes
+        self.handler = _handler(namespace, self.name, self.arguments, bool(tensors))
+        plain = self.handler is None and not self.seeded
+        single = all("List" not in str(argument.type) for argument in tensors)
+        self.passes = plain and single and len(tensors) == 1 and not (self.fresh or self.writes)
+        in_place = self.writes == (0,) and self.name.endswith("_") and self.name not in _RESIZING
+        self.simple = (
+            plain
+            and single
+            and not any(argument.kwarg_only for argument in tensors)
+            and (not self.writes or in_place)
+        )
+
+
+def _handler(
+    namespace: str, name: str, arguments: Sequence[str], takes_tensors: bool
+) -> Handler | None:
+    handler = handlers.get(f"{namespace}::{name}") or handlers.get(namespace)
+    if handler is not None:
+        return handler
+    if "device" in arguments:
+        return create_like if takes_tensors and name not in placement.NUMBERS else create
+    if name in placement.CROSSING:
+        return cross
+    if name in placement.CPU_ARGUMENTS:
+        return index
+    return foreach if name.startswith(placement.FOREACH_PREFIXES) else None
 
 
 class Placer:
@@ -200,33 +213,37 @@ class PlacementMode(TorchDispatchMode):
                 plan: Plan = func._ddpdoctor_plan
             except AttributeError:
                 plan = func._ddpdoctor_plan = Plan(func)
-            if plan.simple and not kwargs:
-                label = self._shared_label(args)
-                if label is not _UNSETTLED:
-                    result = plan.run(*args)
-                    if label is not None and plan.fresh:
-                        self._mark(result, label)
-                    return result
             try:
+                if plan.passes:
+                    return plan.run(*args, **kwargs) if kwargs else plan.run(*args)
+                if plan.simple:
+                    label = self._shared_label(plan, args)
+                    if label is not _UNSETTLED:
+                        result = plan.run(*args, **kwargs) if kwargs else plan.run(*args)
+                        if label is not None and plan.fresh:
+                            self._mark(result, label)
+                        return result
                 if plan.handler is None:
                     return self._placer.general(plan, args, kwargs or {})
                 return plan.handler(self._placer, plan, args, kwargs or {})
             except NotImplementedError as error:
                 raise refusals.kernel_missing(plan.operation, error) from error
 
-    def _shared_label(self, args: Sequence[Any]) -> Label | None:
-        """The label that every tensor has; _UNSETTLED where they differ or have no storage."""
+    def _shared_label(self, plan: Plan, args: Sequence[Any]) -> Label | None:
+        """The label that every tensor has; _UNSETTLED where it is not that simple."""
         label = None
         try:
             for argument in args:
                 if isinstance(argument, _Tensor):
                     found = getattr(_untyped_storage(argument), "_virtual", None)
-                    if found is not None and found is not label:
-                        if label is None:
-                            label = found
-                        elif found.index != label.index:
+                    if found is None:
+                        if plan.writes:  # what is written takes the others' label
                             return _UNSETTLED
-        except (RuntimeError, NotImplementedError):
+                    elif label is None:
+                        label = found
+                    elif found.index != label.index:
+                        return _UNSETTLED
+        except (RuntimeError, NotImplementedError):  # a sparse tensor has no storage
             return _UNSETTLED
         return label
 

@@ -81,7 +81,9 @@ def settle(operation: str, tensors: Named) -> Label | None:
         common_argument, _, common = placed[0]
         for argument, _, label in placed:
             if label.index != common.index:
-                refuse(operation, tensors, _checked_message(operation, argument, label, common, placed))
+                refuse(
+                    operation, tensors, _checked_message(operation, argument, label, common, placed)
+                )
         return common
     # TensorIterator (compute_types): the first tensor that is not on the CPU decides.
     common = next(label for _, _, label in placed if label.index != CPU_INDEX)

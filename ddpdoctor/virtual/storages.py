@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
@@ -93,30 +94,33 @@ def _install_sharing(placer: Placer, patches: Patches) -> None:
     """Tensors on queues between processes: CUDA shares their memory, and so does a shared CPU storage."""
     _placers.append(placer)
     patches.then(_placers.clear)
-    real = reductions.reduce_tensor
+    reduce_tensor = reductions.reduce_tensor
 
-    @functools.wraps(real)
-    def reduce_tensor(tensor: torch.Tensor) -> Any:
+    @functools.wraps(reduce_tensor)
+    def shared_tensor(tensor: torch.Tensor) -> Any:
         storage = storage_of(tensor)
         label = getattr(storage, "_virtual", None)
         if storage is None or label is None or label.index == CPU_INDEX:
-            return real(tensor)
+            return reduce_tensor(tensor)
         storage._virtual = CPU_LABEL  # type: ignore[attr-defined]
         try:
-            rebuild, arguments = real(tensor)
+            rebuild, arguments = reduce_tensor(tensor)
+            # The storage is pickled after this function has returned: now, while it counts as the
+            # CPU's.
+            content = ForkingPickler.dumps(arguments)
         finally:
             storage._virtual = label  # type: ignore[attr-defined]
-        return rebuild_on_device, (label.index, rebuild, arguments)
+        return rebuild_on_device, (label.index, rebuild, bytes(content))
 
-    patches.set(reductions, "reduce_tensor", reduce_tensor)
+    patches.set(reductions, "reduce_tensor", shared_tensor)
     reductions.init_reductions()
     patches.then(reductions.init_reductions)
 
 
-def rebuild_on_device(index: int, rebuild: Callable[..., Any], arguments: Any) -> Any:
+def rebuild_on_device(index: int, rebuild: Callable[..., Any], arguments: bytes) -> Any:
     """The receiving process's side. Raises RuntimeError where it has no virtual GPUs."""
     if not _placers:
         raise RuntimeError("a tensor of a virtual GPU was sent to a process without virtual GPUs")
-    tensor = rebuild(*arguments)
+    tensor = rebuild(*ForkingPickler.loads(arguments))
     _placers[0].labels.put(tensor, index)
     return tensor

@@ -53,8 +53,9 @@ def test_a_device_that_is_full_refuses_and_recovers():
     x = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda")
     with pytest.raises(torch.cuda.OutOfMemoryError) as caught:
         torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
-    assert "CUDA out of memory. Tried to allocate 30.00 MiB. GPU 0 has a total capacity of 64.00 MiB" in str(
-        caught.value
+    assert (
+        "CUDA out of memory. Tried to allocate 30.00 MiB. GPU 0 has a total capacity of 64.00 MiB"
+        in str(caught.value)
     )
     with pytest.raises(torch.cuda.OutOfMemoryError):
         x.float()

@@ -66,7 +66,10 @@ def test_accepted(operation):
         (lambda gpu, cpu: torch.cat([gpu, cpu]), "wrapper_CUDA_cat"),
         (lambda gpu, cpu: gpu.index_select(0, cpu.long()), "wrapper_CUDA__index_select"),
         (lambda gpu, cpu: gpu.gather(0, cpu.sum().long()), "wrapper_CUDA_gather"),
-        (lambda gpu, cpu: nn.functional.embedding(cpu.long(), gpu[None]), "wrapper_CUDA__index_select"),
+        (
+            lambda gpu, cpu: nn.functional.embedding(cpu.long(), gpu[None]),
+            "wrapper_CUDA__index_select",
+        ),
         (lambda gpu, cpu: torch._foreach_add([gpu], [cpu]), "found at least two devices"),
         (lambda gpu, cpu: cpu[gpu.long()], "indices should be either on cpu"),
         (lambda gpu, cpu: torch.meshgrid(gpu, cpu, indexing="ij"), "to have the same device"),
@@ -107,7 +110,16 @@ def test_observers_are_told_of_contexts_and_refusals(heard):
 def test_pytorchs_own_device_propagation_agrees(tmp_path):
     """A sample of torch's operation database; benchmarks/virtual_oracle.py runs all of it."""
     pytest.importorskip("expecttest")
-    command = [sys.executable, ORACLE, "--every", "15", "--samples", "1", "--json", tmp_path / "out"]
+    command = [
+        sys.executable,
+        ORACLE,
+        "--every",
+        "15",
+        "--samples",
+        "1",
+        "--json",
+        tmp_path / "out",
+    ]
     subprocess.run(command, check=True, timeout=300, capture_output=True)
     figures = json.loads((tmp_path / "out").read_text())
     # FakeTensor takes any mix for this operation and returns at once.

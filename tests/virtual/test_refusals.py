@@ -32,6 +32,8 @@ def test_cuda_extensions_are_named(tmp_path):
 
 
 def test_operations_that_have_no_kernel_but_cudas_are_named():
-    x = torch.ones(1, 1, 2, 2, device="cuda")
-    with pytest.raises(NotImplementedError, match=r"aten::cudnn_convolution.* cannot run on virtual"):
-        torch.ops.aten.cudnn_convolution(x, x, [0, 0], [1, 1], [1, 1], 1, False, False, False)
+    x = torch.ones(1, 2, 3, 4, device="cuda", dtype=torch.float16)
+    with pytest.raises(
+        NotImplementedError, match=r"^the operation aten::_scaled_dot_product_flash"
+    ):
+        torch.ops.aten._scaled_dot_product_flash_attention(x, x, x)
