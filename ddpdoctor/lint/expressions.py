@@ -74,7 +74,10 @@ def look_up(run: Run, name: str) -> Value:
 
 
 def _integer(run: Run, node: cst.Integer) -> Value:
-    return Const(int(node.value.replace("_", ""), 0), run.place(node))
+    try:
+        return Const(int(node.value.replace("_", ""), 0), run.place(node))
+    except ValueError:  # more than 4,300 digits
+        return Unknown()
 
 
 def _float(run: Run, node: cst.Float) -> Value:

@@ -87,14 +87,12 @@ class Repair:
 
 
 def path_to(module: Module, node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
-    """The nodes from the file's tree down to a node, both included; empty for a strange node."""
-    stack: list[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]] = [(module.tree(), ())]
-    while stack:
-        inner, above = stack.pop()
-        if inner is node:
-            return (*above, inner)
-        stack.extend((child, (*above, inner)) for child in inner.children)
-    return ()
+    """The nodes from the file's tree down to a node, both included."""
+    parents = module.parents()
+    path = [node]
+    while id(path[-1]) in parents:
+        path.append(parents[id(path[-1])])
+    return tuple(reversed(path))
 
 
 def statement_around(module: Module, node: cst.CSTNode) -> cst.CSTNode:

@@ -37,6 +37,7 @@ class Module:
         self.scope = Scope(self.variables, None)
         self.state = "new"
         self._tree: cst.Module | None = None
+        self._parents: dict[int, cst.CSTNode] | None = None
         self._problem: Unreadable | None = None
         self._data = data
 
@@ -76,6 +77,15 @@ class Module:
         return self._tree
 
 
+    def parents(self) -> dict[int, cst.CSTNode]:
+        """The node above each node of the tree, by id(node). Raises Unreadable."""
+        if self._parents is None:
+            from ddpdoctor.lint.walking import parents
+
+            self._parents = parents(self.tree())
+        return self._parents
+
+
 def read(path: Path) -> bytes:
     """Raises Unreadable with the reason in one line."""
     try:
@@ -104,7 +114,7 @@ def parse(data: bytes, path: Path) -> cst.Module:
         raise Unreadable(
             f"syntax error at line {error.raw_line}, column {error.raw_column + 1}"
         ) from None
-    except (UnicodeDecodeError, LookupError):
+    except (UnicodeDecodeError, LookupError, SyntaxError):  # the last by tokenize, for cookies
         raise Unreadable("is not valid text in its encoding (UTF-8 unless declared)") from None
     except RecursionError:
         raise Unreadable("nests too deeply") from None

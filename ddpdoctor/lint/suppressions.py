@@ -13,6 +13,7 @@ import libcst as cst
 
 from ddpdoctor.findings import Finding
 from ddpdoctor.lint.positions import positions
+from ddpdoctor.lint.walking import children
 
 _COMMENT = re.compile(
     r"#\s*noqa\b(?::\s*(?P<noqa>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*))?"
@@ -48,7 +49,7 @@ def _comments(tree: cst.Module, text: str) -> dict[int, tuple[str, ...]]:
             match = _COMMENT.search(node.value)
             if match is not None:
                 comments.append((node, _codes(match)))
-        stack.extend(node.children)
+        stack.extend(children(node))
     places = positions(tree, [comment for comment, _ in comments], text)
     return {places[id(comment)][0].row: codes for comment, codes in comments}
 
