@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from ddpdoctor.lint.sources import Module
+from ddpdoctor.lint.walking import children
 
 
 def spelled(module: Module, full: str, path: Sequence[cst.CSTNode]) -> str | None:
@@ -51,7 +52,7 @@ def _imports_in(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
         inner = stack.pop()
         if isinstance(inner, (cst.Import, cst.ImportFrom)):
             yield from _names_of(inner)
-        stack.extend(inner.children)
+        stack.extend(children(inner))
 
 
 def _names_of(statement: cst.BaseSmallStatement) -> Iterator[tuple[str, str]]:
