@@ -11,11 +11,19 @@ from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Index, Place
+from ddpdoctor.lint.walking import children
 
 
 def bind_process(trace: Trace, group: Event) -> Repair | None:
     """Bind the process before its process group opens, and before anything uses CUDA: move the
     line that binds it too late, or write one."""
+    if "repair" not in group.detail:  # all findings of a process ask for it
+        group.detail["repair"] = _binding(trace, group)
+    repair: Repair | None = group.detail["repair"]
+    return repair
+
+
+def _binding(trace: Trace, group: Event) -> Repair | None:
     if group.detail.get("framework") or not group.views:
         return None
     uses = [event for event in trace.before(group) if _uses_current_device(trace, event)]
@@ -204,7 +212,7 @@ def _names(node: cst.CSTNode) -> set[str]:
         inner = stack.pop()
         if isinstance(inner, cst.Name):
             names.add(inner.value)
-        stack.extend(inner.children)
+        stack.extend(children(inner))
     return names
 
 
@@ -222,7 +230,7 @@ def _assigned(node: cst.CSTNode) -> set[str]:
             names.add(inner.name.value)
         elif isinstance(inner, (cst.Import, cst.ImportFrom, cst.AsName)):
             names |= _names(inner)
-        stack.extend(inner.children)
+        stack.extend(children(inner))
     return names
 
 

@@ -142,7 +142,7 @@ class Run:
             views(self) if kind not in _NEVER_REPAIRED else (),
             detail,
         )
-        self.trace.events.append(event)
+        self.trace.add(event)
         return event
 
     def set_process(self, key: str, value: Value) -> None:

@@ -13,6 +13,7 @@ from ddpdoctor.lint.values import (
     Device,
     Either,
     Index,
+    Object,
     Place,
     Text,
     Unknown,
@@ -91,7 +92,13 @@ class Trace:
     def __init__(self, entry: Module) -> None:
         self.entry = entry
         self.events: list[Event] = []
+        self._groups: list[Event] = []
         self.local_rank_variable = "LOCAL_RANK"  # as the program's launcher calls it
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        if event.kind == "group":  # asked for at every event, and few
+            self._groups.append(event)
 
     def of(self, *kinds: str) -> Iterator[Event]:
         return (event for event in self.events if event.kind in kinds)
@@ -107,7 +114,7 @@ class Trace:
             return []
         return [
             group
-            for group in self.of("group")
+            for group in self._groups
             if group.process.owner() is owner
             and compatible(group.path, event.path)
             and not group.detail["on_cpu"]
@@ -174,12 +181,16 @@ class Trace:
         """Whether a call that picks the current device does so in a process without one."""
         if not self.is_distributed(event) or self.is_isolated(event):
             return False
-        if any(
-            not (isinstance(leaf, Const) and leaf.value is None)
-            for leaf in self.alternatives(event, event.state.paired)
-        ) and event.kind in ("barrier", "objects", "collective"):
-            return False
+        if event.kind in ("barrier", "objects", "collective"):
+            paired = self.alternatives(event, event.state.paired)
+            if not all(_is_none(leaf) for leaf in paired) or self.goes_through_cpu(event):
+                return False
         return self.binding(event) == "unbound"
+
+    def goes_through_cpu(self, event: Event) -> bool:
+        """Whether a collective may go through a gloo subgroup."""
+        leaves = self.alternatives(event, event.detail["group"])
+        return any(_may_be_on_cpu(leaf) for leaf in leaves if not _is_none(leaf))
 
     def indices(self, event: Event, value: Value | None) -> list[Value]:
         """The device indices of a value's alternatives; empty unless all of them have one."""
@@ -242,6 +253,18 @@ def compatible(a: Path, b: Path) -> bool:
     if len(a) > len(b):
         a, b = b, a
     return all(b.get(key, truth) == truth for key, truth in a.items())
+
+
+def _is_none(leaf: Value) -> bool:
+    return isinstance(leaf, Const) and leaf.value is None
+
+
+def _may_be_on_cpu(group: Value) -> bool:
+    """Whether a process group is gloo's, or not known."""
+    if not isinstance(group, Object):
+        return True
+    flag = group.attributes.get("#on_cpu")
+    return isinstance(flag, Const) and bool(flag.value)
 
 
 def _binding(leaf: Value) -> str:
