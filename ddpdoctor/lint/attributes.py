@@ -44,6 +44,8 @@ def get_attribute(run: Run, receiver: Value, name: str, place: Place) -> Value:
     """receiver.name; the receiver is no either-or any more."""
     if isinstance(receiver, Name):
         return of_library(run, receiver.name, name)
+    if name == "__dict__" and isinstance(receiver, (Object, Class, ModuleValue)):
+        return namespace_of(receiver)
     if isinstance(receiver, Object):
         return _of_object(run, receiver, name, place)
     if isinstance(receiver, ModuleValue):
@@ -65,6 +67,17 @@ def get_attribute(run: Run, receiver: Value, name: str, place: Place) -> Value:
         held = run.of_unknown.get((receiver.key, name), MISSING)
         return AttributeOfUnknown(receiver, name) if held is MISSING else resolve(held, run.path)
     return Attribute(receiver, name, place)
+
+
+def namespace_of(value: Value) -> Dict:
+    """vars(value): a dictionary that shares its attributes."""
+    if isinstance(value, Object):
+        return Dict(value.attributes)
+    if isinstance(value, Class):
+        return Dict(value.namespace, open=True)
+    if isinstance(value, ModuleValue):
+        return Dict(value.module.variables, open=True)
+    return Dict({}, open=True)
 
 
 class AttributeOfUnknown(Unknown):

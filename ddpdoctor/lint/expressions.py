@@ -9,7 +9,12 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint import operators
-from ddpdoctor.lint.attributes import class_attribute, get_attribute, has_builtin
+from ddpdoctor.lint.attributes import (
+    class_attribute,
+    get_attribute,
+    has_builtin,
+    import_module,
+)
 from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.run import Run
@@ -22,6 +27,7 @@ from ddpdoctor.lint.values import (
     Either,
     Function,
     Method,
+    ModuleValue,
     Name,
     Not,
     Object,
@@ -270,6 +276,8 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         from ddpdoctor.lint.environment import read
 
         return read(run, index, None)
+    if isinstance(container, Name) and container.name == "sys.modules":
+        return _loaded_module(run, index)
     if isinstance(container, (Function, Name)):
         return container  # a generic: Foo[int] is Foo as far as calling it goes
     if isinstance(container, Object) and isinstance(container.cls, Class):
@@ -277,6 +285,15 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         if found is not None:
             return call(run, Method(container, found), Arguments((index,)), run.place(node))
     return operators.subscript(container, index, run.path)
+
+
+def _loaded_module(run: Run, name: Value) -> Value:
+    """sys.modules[__name__]."""
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        return Unknown()
+    if name.value == "__main__":
+        return ModuleValue(run.trace.entry)
+    return import_module(run, name.value)
 
 
 def _sliced(run: Run, container: Value, node: cst.Subscript) -> Value:

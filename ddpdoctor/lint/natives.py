@@ -30,6 +30,7 @@ from ddpdoctor.lint.values import (
     Text,
     Unknown,
     Value,
+    either,
 )
 
 # -- methods of lists, dictionaries, strings ----------------------------------------------------
@@ -97,6 +98,8 @@ _SEQUENCE = {
 def _dict_get(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> Value:
     key = resolve(arguments.get(0, "key") or Unknown(), run.path)
     default = arguments.get(1, "default") or Const(None)
+    if isinstance(key, Unknown):
+        return resolve(operators.entry_at_choice(receiver, key, default), run.path)
     if not isinstance(key, Const):
         return Unknown()
     held = receiver.entries.get(key.value, MISSING)
@@ -242,9 +245,24 @@ def _constant_method(name: str) -> Callable[[Run, Value, Arguments, Place], Valu
     return method
 
 
+def _pieces(name: str) -> Callable[[Run, Value, Arguments, Place], Value]:
+    constant = _constant_method(name)
+
+    def method(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Value:
+        pieces = constant(run, receiver, arguments, place)
+        if not isinstance(pieces, Const):
+            return Sequence((), open=True)
+        return Sequence(tuple(Const(piece, receiver.origin) for piece in pieces.value[:64]))
+
+    return method
+
+
 _TEXT: dict[str, Any] = {
     "format": _format,
     "split": _split,
+    "rsplit": _pieces("rsplit"),
+    "partition": _pieces("partition"),
+    "rpartition": _pieces("rpartition"),
     "join": _join,
     "startswith": _startswith,
     **{
@@ -482,6 +500,10 @@ def _getattr(run: Run, arguments: Arguments, place: Place) -> Value:
     from ddpdoctor.lint.attributes import get_attribute
 
     receiver, name = arguments.get(0), arguments.get(1)
+    if receiver is not None and isinstance(name, Unknown) and isinstance(name.default, Const):
+        by_default = Arguments((receiver, name.default, *arguments.positional[2:]))
+        key = ("==", name.key, name.default.value)
+        return either(key, True, _getattr(run, by_default, place), Unknown())
     if receiver is None or not isinstance(name, Const) or not isinstance(name.value, str):
         return Unknown()
     value = get_attribute(run, receiver, name.value, place)
@@ -561,8 +583,9 @@ def _type(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _vars(run: Run, arguments: Arguments, place: Place) -> Value:
-    value = arguments.get(0)
-    return Dict(value.attributes) if isinstance(value, Object) else Dict({}, open=True)
+    from ddpdoctor.lint.attributes import namespace_of
+
+    return namespace_of(arguments.get(0) or Unknown())
 
 
 def _quit(run: Run, arguments: Arguments, place: Place) -> Value:

@@ -258,7 +258,32 @@ def _of_dict(container: Dict, index: Value, path: Path) -> Value:
         if held is not None and held is not MISSING:
             return resolve(held, path)
         return Unknown(("entry", id(container.entries), index.value))
+    if isinstance(index, Unknown):
+        return entry_at_choice(container, index, None)
     return Unknown()
+
+
+# Of a larger table, a choice that is not known could mean anything.
+_MOST_CHOICES = 8
+
+
+def entry_at_choice(container: Dict, key: Unknown, otherwise: Value | None) -> Value:
+    """TASKS[options.task]: each entry where the key is its own, and `otherwise` where it is none.
+
+    Of a large table only the entry that is taken by default. None says that the key is held.
+    """
+    default = key.default.value if isinstance(key.default, Const) else None
+    held = [(name, v) for name, v in container.entries.items() if v is not MISSING]
+    if len(held) > _MOST_CHOICES or container.open:
+        held = [(name, value) for name, value in held if name == default]
+        otherwise = Unknown()
+    if not held:
+        return Unknown() if otherwise is None else otherwise
+    chosen = held.pop()[1] if otherwise is None else otherwise
+    for name, value in held:
+        taken = None if default is None else name == default
+        chosen = either(("==", key.key, name), taken, value, chosen)
+    return chosen
 
 
 def _hashable_get(entries: dict[Any, Value], key: Any) -> Value | None:

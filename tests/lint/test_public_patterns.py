@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.lint.conftest import Check
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
 
 
 def test_mask_from_the_command_line_beside_a_local_rank(check: Check) -> None:
@@ -90,3 +96,53 @@ def test_rank_variables_filled_from_another_launcher(check: Check) -> None:
         model = DDP(nn.Linear(2, 2).cuda())
         """
     )
+
+
+WORK = """
+def work(*given, **named):
+    dist.init_process_group("nccl")  # DDP201
+    DDP(nn.Linear(2, 2).cuda())  # DDP101
+
+def rest(*given, **named):
+    pass
+
+"""
+
+# How programs choose what they run; lint has to follow each of them.
+CHOICES = {
+    "table of functions": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--task", default="train")
+        {"train": work, "test": rest}[parser.parse_args().task]()
+        """,
+    "table of functions, the choice unknown": """
+        table = {"train": work, "test": rest}
+        table.get(input(), rest)()
+        """,
+    "name in this file": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--function", default="work")
+        getattr(sys.modules[__name__], parser.parse_args().function)()
+        """,
+    "name in a dictionary of the file": """
+        globals()["work"]()
+        """,
+    "dotted path": """
+        module, _, name = "jobs.train.run".rpartition(".")
+        getattr(importlib.import_module(module), name)(work)
+        """,
+    "dictionary of a module": """
+        import jobs.train
+        jobs.train.__dict__["run"](work)
+        """,
+    "variables of a module": """
+        import jobs.train
+        vars(jobs.train)["run"](work)
+        """,
+}
+
+
+@pytest.mark.parametrize("way", CHOICES)
+def test_what_runs_is_chosen_by_name(check: Check, way: str) -> None:
+    source = "import importlib\n" + WORK + dedent(CHOICES[way])
+    check(source, {"jobs/__init__.py": "", "jobs/train.py": "def run(work):\n    work()\n"})
