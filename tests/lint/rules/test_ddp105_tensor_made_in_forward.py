@@ -1,0 +1,88 @@
+"""DDP105: a tensor made on the CPU in forward, then mixed with the GPU's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+BOUND = """
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+"""
+NET = """
+class Net(nn.Module):
+    def forward(self, x):
+        {body}
+"""
+RUN = """
+model = DDP(Net().cuda())
+model(torch.ones(2, 2).cuda())
+"""
+
+
+def test_a_tensor_without_a_device_meets_the_input(check: Check) -> None:
+    found = check(NET.format(body="return x + torch.ones(2, 2)  # DDP105: error") + BOUND + RUN)
+    assert "made on the CPU in forward" in found["DDP105"].message
+    assert "device=x.device" in found["DDP105"].repair
+    assert found["DDP105"].fix is not None
+
+
+def test_it_is_reported_where_it_is_made(check: Check) -> None:
+    found = check(
+        NET.format(body="mask = self.mask(x); return x * mask")
+        + "    def mask(self, x):\n        return torch.ones(2, 2)  # DDP105\n"
+        + BOUND
+        + RUN
+    )
+    assert [r.message for r in found["DDP105"].related] == ["the two meet here"]
+
+
+def test_a_forward_that_nobody_is_seen_to_call_is_run_too(check: Check) -> None:
+    check(
+        """
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.fc(torch.ones(2, 2))  # DDP105
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    DDP(Net().cuda())
+    """
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return x + torch.ones(2, 2, device=x.device)",
+        "return x + torch.ones(2, 2).to(x)",
+        "return x + torch.ones(2, 2).type_as(x)",
+        "return x + torch.ones(2, 2).cuda()",
+        "return x + torch.tensor(0.5)",
+        "return x[torch.arange(2)]",
+        "return x + x.new_ones(2)",
+        "return x + torch.ones_like(x)",
+        "return torch.ones(2, 2)",
+        "return torch.ones(2, 2) + torch.ones(2)",
+    ],
+)
+def test_what_is_right_in_forward(check: Check, body: str) -> None:
+    check(NET.format(body=body) + BOUND + RUN)
+
+
+def test_a_model_on_the_cpu_is_right(check: Check) -> None:
+    check(
+        NET.format(body="return x + torch.ones(2, 2)")
+        + """
+dist.init_process_group("gloo")
+DDP(Net())(torch.ones(2, 2))
+"""
+    )

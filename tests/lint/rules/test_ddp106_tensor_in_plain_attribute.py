@@ -1,0 +1,82 @@
+"""DDP106: a tensor or module that stays behind when its module moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+BOUND = """
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+model = DDP(Net().cuda())
+model(torch.ones(2, 2).cuda())
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {keep}
+
+    def forward(self, x):
+        return {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "use"),
+    [
+        ("self.scale = torch.ones(2)", "x * self.scale"),
+        ("self.scale = torch.ones(2).float()", "self.scale * x"),
+        ("self.table = torch.zeros(4, 2)", "torch.cat([x, self.table])"),
+        ("self.parts = [nn.Linear(2, 2)]", "self.parts[0](x)"),
+        ('self.parts = {"a": nn.Linear(2, 2)}', 'self.parts["a"](x)'),
+    ],
+)
+def test_what_stays_on_the_cpu(check: Check, keep: str, use: str) -> None:
+    found = check(NET.format(keep=keep + "  # DDP106: error", use=use) + BOUND)
+    assert "plain attribute" in found["DDP106"].message
+    expected = "register_buffer" if "nn.Linear" not in keep else "nn.ModuleList"
+    assert expected in found["DDP106"].repair
+
+
+@pytest.mark.parametrize(
+    ("keep", "use"),
+    [
+        ('self.register_buffer("scale", torch.ones(2))', "x * self.scale"),
+        ('self.register_buffer("scale", torch.ones(2), persistent=False)', "x * self.scale"),
+        ("self.scale = nn.Parameter(torch.ones(2))", "x * self.scale"),
+        ("self.scale = nn.Buffer(torch.ones(2))", "x * self.scale"),
+        ("self.scale = torch.ones(2)", "x * self.scale.to(x.device)"),
+        ("self.scale = torch.ones(2)", "x * self.scale.to(x)"),
+        ("self.scale = torch.ones(2)", "x * self.scale.cuda()"),
+        ("self.scale = torch.tensor(2.0)", "x * self.scale"),
+        ("self.scale = 2.0", "x * self.scale"),
+        ("self.scale = torch.ones(2)", "x"),
+        ("self.scale = torch.ones(2).cuda()", "x * self.scale"),
+        ("self.parts = nn.ModuleList([nn.Linear(2, 2)])", "self.parts[0](x)"),
+        ("self.parts = nn.Sequential(nn.Linear(2, 2))", "self.parts(x)"),
+        ('self.parts = nn.ModuleDict({"a": nn.Linear(2, 2)})', 'self.parts["a"](x)'),
+    ],
+)
+def test_what_is_where_it_is_used(check: Check, keep: str, use: str) -> None:
+    source = NET.format(keep=keep, use=use) + BOUND
+    if ".ones(2).cuda()" in keep:  # made before the module: the process has to be bound first
+        source = BOUND.split("model")[0] + NET.format(keep=keep, use=use) + BOUND
+    check(source)
+
+
+def test_a_module_that_moves_it_by_hand(check: Check) -> None:
+    check(
+        NET.format(keep="self.scale = torch.ones(2)", use="x * self.scale")
+        + """
+    def _apply(self, fn):
+        super()._apply(fn)
+        self.scale = fn(self.scale)
+        return self
+"""
+        + BOUND
+    )

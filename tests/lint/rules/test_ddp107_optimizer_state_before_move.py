@@ -1,0 +1,58 @@
+"""DDP107: the optimizer's state is loaded while the model is still on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+START = """
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+state = torch.load("x.pt", map_location="cpu")
+"""
+
+
+@pytest.mark.parametrize("move", ["model = model.cuda()", 'model.to("cuda")', "model.cuda()"])
+def test_the_state_is_loaded_before_the_move(check: Check, move: str) -> None:
+    found = check(
+        START
+        + f"""
+model = nn.Linear(1, 1)
+optimizer = torch.optim.Adam(model.parameters())
+optimizer.load_state_dict(state["optimizer"])  # DDP107: error
+{move}
+DDP(model)
+"""
+    )
+    assert "before the model is moved" in found["DDP107"].message
+    assert [r.message for r in found["DDP107"].related] == ["the model moves here"]
+
+
+def test_after_the_move_or_without_one(check: Check) -> None:
+    check(
+        START
+        + """
+model = nn.Linear(1, 1).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+optimizer.load_state_dict(state["optimizer"])
+DDP(model)
+other = nn.Linear(1, 1)
+torch.optim.Adam(other.parameters()).load_state_dict(state["other"])
+"""
+    )
+
+
+def test_another_model_that_moves_later(check: Check) -> None:
+    check(
+        START
+        + """
+model = nn.Linear(1, 1).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+optimizer.load_state_dict(state["optimizer"])
+DDP(nn.Linear(1, 1).cuda())
+"""
+    )

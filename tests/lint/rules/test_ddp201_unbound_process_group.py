@@ -1,0 +1,89 @@
+"""DDP201: a process group is opened and no rank has chosen its GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+
+def test_the_group_of_an_unbound_process(check: Check) -> None:
+    found = check("""
+    dist.init_process_group("nccl")  # DDP201: error
+    x = torch.ones(1).cuda()  # DDP101
+    """)
+    (related,) = found["DDP201"].related
+    assert (related.location.row, related.message) == (8, "relies on the current device")
+    assert found["DDP201"].fix is not None
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "dist.init_process_group()",
+        'dist.init_process_group(backend="nccl", init_method="env://")',
+        'dist.init_process_group("cpu:gloo,cuda:nccl")',
+        "torch.distributed.init_process_group(dist.Backend.NCCL)",
+        'torch.distributed.distributed_c10d.init_process_group("nccl")',
+    ],
+)
+def test_the_ways_to_open_a_group(check: Check, group: str) -> None:
+    check(f"""
+    {group}  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    """)
+
+
+def test_one_finding_for_many_uses(check: Check) -> None:
+    found = check("""
+    dist.init_process_group("nccl")  # DDP201
+    a = torch.ones(1).cuda()  # DDP101
+    b = torch.ones(1).cuda()  # DDP101
+    c = torch.ones(1).cuda()  # DDP101
+    d = torch.ones(1).to("cuda")  # DDP102
+    """)
+    assert len(found["DDP201"].related) == 3
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.ones(1, device=local_rank)",
+        "torch.ones(1).to(torch.device('cuda', local_rank))",
+        "DDP(nn.Linear(1, 1).to(local_rank), device_ids=[local_rank])",
+        "torch.ones(1)",
+        "torch.cuda.set_device(local_rank); torch.ones(1).cuda()",
+    ],
+)
+def test_no_binding_is_asked_for_where_none_is_needed(check: Check, use: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    {use}
+    """)
+
+
+def test_a_process_bound_before(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)
+
+
+def test_binding_that_comes_too_late_is_another_rule(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()  # DDP101
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # DDP202
+    """)
+
+
+def test_gloo_needs_no_gpu(check: Check) -> None:
+    check("""
+    dist.init_process_group("gloo")
+    torch.ones(1).cuda()
+    """)

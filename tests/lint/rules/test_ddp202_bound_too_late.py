@@ -1,0 +1,84 @@
+"""DDP202: the process is bound after it has used cuda:0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+
+@pytest.mark.parametrize(
+    ("use", "code"),
+    [
+        ("x = torch.ones(1).cuda()", "DDP101"),
+        ('x = torch.ones(1, device="cuda")', "DDP102"),
+        ("torch.cuda.synchronize()", "DDP404"),
+        ("dist.broadcast_object_list([1])", "DDP403"),
+    ],
+)
+def test_bound_after_a_use(check: Check, use: str, code: str) -> None:
+    found = check(f"""
+    dist.init_process_group("nccl")
+    {use}  # {code}
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # DDP202: error
+    """)
+    assert "too late" in found["DDP202"].message
+    assert [r.location.row for r in found["DDP202"].related] == [8]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "dist.init_process_group('nccl')",
+        "dist.init_process_group('nccl'); dist.get_rank()",
+        "dist.init_process_group('nccl'); print(torch.cuda.device_count())",
+        "dist.init_process_group('nccl'); assert torch.cuda.is_available()",
+        "dist.init_process_group('nccl'); device = torch.device('cuda')",
+        "dist.init_process_group('nccl'); x = torch.ones(1)",
+        "dist.init_process_group('nccl'); torch.manual_seed(0)",
+        "dist.init_process_group('nccl'); torch.backends.cudnn.benchmark = True",
+        "dist.init_process_group('nccl'); x = torch.ones(1, device=local_rank)",
+    ],
+)
+def test_nothing_touches_cuda_between(check: Check, before: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    {before}
+    torch.cuda.set_device(local_rank)
+    torch.ones(1).cuda()
+    """)
+
+
+def test_bound_twice(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    """)
+
+
+def test_a_block_behind_a_use_is_no_binding(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    with torch.cuda.device(int(os.environ["LOCAL_RANK"])):
+        torch.ones(1).cuda()
+    """)
+
+
+def test_a_use_on_another_path(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--distributed", action="store_true")
+    args = parser.parse_args()
+    if not args.distributed:
+        torch.ones(1).cuda()
+    if args.distributed:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)

@@ -1,0 +1,79 @@
+"""DDP203: the global rank as a device index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+START = """
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+local_rank = int(os.environ["LOCAL_RANK"])
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.set_device(rank)",
+        "torch.ones(1).cuda(rank)",
+        'torch.ones(1).to(f"cuda:{rank}")',
+        "torch.ones(1, device=rank)",
+        'torch.load("x.pt", map_location=f"cuda:{rank}")',
+        "with torch.cuda.device(rank): pass",
+        "DDP(nn.Linear(1, 1).to(local_rank), device_ids=[rank])",
+        "DDP(nn.Linear(1, 1).to(local_rank), output_device=rank)",
+        'torch.cuda.set_device(int(os.environ["RANK"]))',
+        "torch.cuda.synchronize(rank)",
+    ],
+)
+def test_the_global_rank_as_an_index(check: Check, use: str) -> None:
+    found = check(START + f"{use}  # DDP203: warning\n")
+    assert "numbered by local rank" in found["DDP203"].message
+    assert "LOCAL_RANK" in found["DDP203"].repair
+
+
+def test_device_id_of_the_group(check: Check) -> None:
+    check("""
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))  # DDP203
+    """)
+
+
+def test_the_pair_of_a_move_and_a_wrap(check: Check) -> None:
+    check(
+        START
+        + """
+model = nn.Linear(1, 1).to(rank)  # DDP203
+DDP(model, device_ids=[rank])  # DDP203
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.set_device(rank % torch.cuda.device_count())",
+        "torch.cuda.set_device(local_rank)",
+        "torch.ones(rank)",
+        "torch.manual_seed(rank)",
+        "torch.utils.data.DistributedSampler([], rank=rank)",
+        'open(f"log.{rank}")',
+        "dist.broadcast(torch.ones(1, device=local_rank), src=rank)",
+        "model(rank)",
+    ],
+)
+def test_other_uses_of_ranks(check: Check, use: str) -> None:
+    check(START + use)
+
+
+def test_a_rank_under_a_condition_is_not_surely_used(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    index = int(os.environ.get("LOCAL_RANK", dist.get_rank()))
+    torch.cuda.set_device(index)
+    """)

@@ -1,0 +1,71 @@
+"""DDP206: two rules for the local index in one program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+
+def test_bound_by_one_rule_and_placed_by_another(check: Check) -> None:
+    found = check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    device = dist.get_rank() % torch.cuda.device_count()
+    model = nn.Linear(1, 1).to(device)  # DDP206: warning
+    """)
+    assert [r.location.row for r in found["DDP206"].related] == [7]
+
+
+def test_it_is_said_once(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    device = dist.get_rank() % torch.cuda.device_count()
+    torch.ones(1).to(device)  # DDP206
+    torch.ones(1).to(device)
+    """)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        'int(os.environ["LOCAL_RANK"])',
+        "local_rank",
+        'int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0)))',
+        "dist.get_node_local_rank()",
+        "torch.cuda.current_device()",
+        "2 * local_rank",
+    ],
+)
+def test_one_rule_in_several_words(check: Check, index: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    torch.ones(1, device={index})
+    """)
+
+
+def test_the_other_rule_everywhere(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    device = dist.get_rank() % torch.cuda.device_count()
+    torch.cuda.set_device(device)
+    torch.ones(1, device=device)
+    """)
+
+
+def test_a_fallback_for_another_launcher(check: Check) -> None:
+    check("""
+    if "LOCAL_RANK" in os.environ:
+        device = int(os.environ["LOCAL_RANK"])
+    else:
+        device = int(os.environ["SLURM_PROCID"]) % torch.cuda.device_count()
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl")
+    torch.ones(1, device=device)
+    """)

@@ -1,0 +1,53 @@
+"""DDP208: each rank sees one GPU only, and is indexed all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+ISOLATED = """
+local_rank = int(os.environ["LOCAL_RANK"])
+os.environ["CUDA_VISIBLE_DEVICES"] = str(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.set_device(local_rank)",
+        "torch.ones(1, device=local_rank)",
+        'torch.ones(1).to(f"cuda:{local_rank}")',
+        "DDP(nn.Linear(1, 1).cuda(), device_ids=[local_rank])",
+        "torch.ones(1, device=dist.get_rank())",
+    ],
+)
+def test_isolated_and_indexed(check: Check, use: str) -> None:
+    found = check(ISOLATED + f"{use}  # DDP208: error\n")
+    assert "sees its own GPU only" in found["DDP208"].message
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.set_device(0)",
+        "torch.ones(1).cuda()",
+        "torch.ones(1, device='cuda:0')",
+        "DDP(nn.Linear(1, 1).cuda(), device_ids=[0])",
+        "torch.cuda.set_device(local_rank % torch.cuda.device_count())",
+    ],
+)
+def test_isolated_and_index_zero(check: Check, use: str) -> None:
+    check(ISOLATED + use)
+
+
+def test_a_mask_for_all_is_no_isolation(check: Check) -> None:
+    check("""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "0,1,2,3"
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    """)

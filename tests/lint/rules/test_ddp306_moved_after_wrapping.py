@@ -1,0 +1,46 @@
+"""DDP306: a module is moved after it was wrapped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+START = """
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    "move",
+    ["model.cuda()", "model.to(local_rank)", "inner.cuda()", "model.module.to(local_rank)"],
+)
+def test_moved_after_wrapping(check: Check, move: str) -> None:
+    found = check(
+        START
+        + f"""
+inner = nn.Linear(1, 1)
+model = DDP(inner)
+{move}  # DDP306: error
+"""
+    )
+    assert [r.message for r in found["DDP306"].related] == ["wrapped here"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "model = DDP(nn.Linear(1, 1).cuda()); model.cuda()",
+        "model = DDP(nn.Linear(1, 1).to(local_rank)); model.to(local_rank)",
+        "model = DDP(nn.Linear(1, 1).cuda()); model.half(); model.train(); model.to(torch.half)",
+        "model = nn.Linear(1, 1).cuda(); wrapped = DDP(model); nn.Linear(1, 1).cuda()",
+        "model = nn.Linear(1, 1); model.cuda(); model = DDP(model)",
+    ],
+)
+def test_a_move_that_changes_nothing(check: Check, program: str) -> None:
+    check(START + program)

@@ -1,0 +1,42 @@
+"""DDP401: a barrier that has to guess the GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+
+def test_a_barrier_first(check: Check) -> None:
+    found = check("""
+    dist.init_process_group("nccl")
+    dist.barrier()  # DDP401: info
+    """)
+    assert "guess" in found["DDP401"].message
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "torch.cuda.set_device(local_rank); dist.init_process_group('nccl'); dist.barrier()",
+        "dist.init_process_group('nccl'); dist.barrier(device_ids=[local_rank])",
+        "dist.init_process_group('nccl', device_id=torch.device('cuda', local_rank));"
+        " dist.barrier()",
+        "dist.init_process_group('nccl'); DDP(nn.Linear(1, 1).to(local_rank)); dist.barrier()",
+        "dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1, device=local_rank));"
+        " dist.barrier()",
+        "dist.init_process_group('gloo'); dist.barrier()",
+        "dist.init_process_group('nccl'); group = dist.new_group(backend='gloo');"
+        " dist.barrier(group=group)",
+        "os.environ['CUDA_VISIBLE_DEVICES'] = str(local_rank);"
+        " dist.init_process_group('nccl'); dist.barrier()",
+    ],
+)
+def test_a_barrier_that_knows_its_gpu(check: Check, lines: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    {lines}
+    """)

@@ -1,0 +1,51 @@
+"""DDP402: a CPU tensor in a collective of NCCL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Check
+
+START = """
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group({backend})
+x = torch.ones(1)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dist.all_reduce(x)",
+        "dist.all_reduce(torch.tensor([1.0]))",
+        "dist.broadcast(x, src=0)",
+        "dist.broadcast(x.cuda().cpu(), 0)",
+        "dist.reduce(tensor=x, dst=0)",
+        "torch.distributed.all_reduce(x * 2, op=dist.ReduceOp.SUM)",
+    ],
+)
+def test_a_cpu_tensor(check: Check, call: str) -> None:
+    found = check(START.format(backend='"nccl"') + f"{call}  # DDP402: error\n")
+    assert "No backend type associated with device type cpu" in found["DDP402"].symptom
+
+
+@pytest.mark.parametrize("backend", ['"gloo"', "", '"cpu:gloo,cuda:nccl"', "unknown()"])
+def test_backends_that_send_from_the_cpu(check: Check, backend: str) -> None:
+    check(START.format(backend=backend) + "dist.all_reduce(x)\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dist.all_reduce(x.cuda())",
+        "dist.all_reduce(unknown())",
+        "dist.all_reduce(x, group=dist.new_group(backend='gloo'))",
+        "if dist.get_rank() == 0: dist.broadcast(x, 0)",
+        "x = x.to('cuda'); dist.all_reduce(x)",
+    ],
+)
+def test_what_nccl_can_send(check: Check, call: str) -> None:
+    check(START.format(backend='"nccl"') + call)
