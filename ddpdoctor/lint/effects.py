@@ -20,6 +20,7 @@ from ddpdoctor.lint.tensors import (
     default_device,
     device_of,
     device_of_input,
+    devices_of_parts,
     held_in,
     kind_of,
     library_module,
@@ -27,7 +28,6 @@ from ddpdoctor.lint.tensors import (
     moved,
     new_tensor,
     settled,
-    spread_over,
 )
 from ddpdoctor.lint.values import (
     Arguments,
@@ -680,7 +680,7 @@ def _wrap(call: Call) -> Value:
         module=module,
         device_ids=call.argument("device_ids"),
         output_device=call.argument("output_device"),
-        children=spread_over(run, module),
+        parts=devices_of_parts(run, module),
         api=call.api,
     )
     attributes = {"#wrapped": module, "module": module, "#device": device_of(run, module)}

@@ -117,16 +117,20 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
                     _move_module(run, child, device, seen)
 
 
-def spread_over(run: Run, module: Value) -> tuple[Value, ...]:
-    """The devices of a module's direct submodules."""
-    if not isinstance(module, Object):
+def devices_of_parts(run: Run, module: Value, depth: int = 0) -> tuple[Value, ...]:
+    """Where the innermost parts of a module are; its own device where no parts are known."""
+    if not isinstance(module, Object) or depth > 8:
         return ()
-    children = [
-        resolve(child, run.path)
-        for name, child in module.attributes.items()
-        if not (isinstance(name, str) and name.startswith("#"))
-    ]
-    return tuple(device_of(run, child) for child in children if kind_of(child) == "module")
+    found: list[Value] = []
+    for name, part in module.attributes.items():
+        if isinstance(name, str) and name.startswith("#"):
+            continue
+        part = resolve(part, run.path)
+        if kind_of(part) == "module":
+            found.extend(devices_of_parts(run, part, depth + 1))
+        elif isinstance(part, Unknown) or (isinstance(part, Object) and "#moved" in part.attributes):
+            found.append(device_of(run, part))
+    return tuple(found) or (device_of(run, module),)
 
 
 def is_state(value: Value) -> bool:

@@ -14,7 +14,9 @@ from ddpdoctor.lint.values import Place, Unknown
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    for event in trace.of("place", "create", "default", "load", "bind", "context"):
+    for event in trace.of(
+        "place", "create", "default", "load", "bind", "context", "group", "shard"
+    ):
         constant = trace.constant_index(event, event.device)
         if constant is None or not trace.is_distributed(event) or trace.is_isolated(event):
             continue

@@ -15,9 +15,10 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("wrap"):
         if first_device_id(event) is None or not trace.is_distributed(event):
             continue
-        places = trace.alternatives(event, event.device)
+        parts = event.detail["parts"]
+        places = [*trace.alternatives(event, event.device), *parts]
         on_cpu = bool(places) and all(isinstance(p, Device) and p.kind == "cpu" for p in places)
-        spread = not on_cpu and _is_spread(event.detail["children"])
+        spread = not on_cpu and _is_spread(parts)
         if not on_cpu and not spread:
             continue
         where = "still on the CPU" if on_cpu else "spread over several GPUs"
@@ -35,11 +36,11 @@ def check(trace: Trace) -> Iterator[Draft]:
         )
 
 
-def _is_spread(children: tuple[Value, ...]) -> bool:
-    """Whether two submodules are on GPUs with different indices."""
+def _is_spread(parts: tuple[Value, ...]) -> bool:
+    """Whether two parts of a module are on GPUs with different indices."""
     indices = [
         device.index
-        for device in children
+        for device in parts
         if isinstance(device, Device) and device.kind == "cuda" and device.index is not None
     ]
     return len(indices) > 1 and not all(same(indices[0], other) for other in indices[1:])

@@ -15,8 +15,6 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("barrier"):
         if _is_given(event, "device_ids") or not trace.needs_current_device(event):
             continue
-        if on_cpu_group(trace, event):
-            continue
         # NCCL takes the device of an earlier collective; wrapping a module broadcasts it.
         if any(other.kind in ("collective", "wrap", "shard") for other in trace.before(event)):
             continue
@@ -37,17 +35,3 @@ def check(trace: Trace) -> Iterator[Draft]:
 def _is_given(event: Event, name: str) -> bool:
     value = event.detail[name]
     return value is not None and not (isinstance(value, Const) and value.value is None)
-
-
-def on_cpu_group(trace: Trace, event: Event) -> bool:
-    """Whether the call goes through a gloo subgroup."""
-    from ddpdoctor.lint.values import Object
-
-    group = event.detail["group"]
-    leaves = trace.alternatives(event, group)
-    return any(
-        not isinstance(leaf, Object)
-        or (isinstance(flag := leaf.attributes.get("#on_cpu"), Const) and bool(flag.value))
-        for leaf in leaves
-        if not (isinstance(leaf, Const) and leaf.value is None)
-    )

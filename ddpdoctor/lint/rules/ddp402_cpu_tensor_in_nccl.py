@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.rules.ddp401_unbound_barrier import on_cpu_group
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Const, Device
 
@@ -19,7 +18,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         backends = trace.alternatives(event, event.state.group)
         if not backends or not all(isinstance(b, Const) and b.value == "nccl" for b in backends):
             continue
-        if not trace.is_distributed(event) or on_cpu_group(trace, event):
+        if not trace.is_distributed(event) or trace.goes_through_cpu(event):
             continue
         yield Draft(
             "DDP402",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.rules.ddp401_unbound_barrier import on_cpu_group
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Device
 
@@ -25,11 +24,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 'be on the same device"',
                 repair="send tensors on the CPU (x.cpu()), or use a collective for tensors",
             )
-        elif (
-            not _is_given(event)
-            and trace.needs_current_device(event)
-            and not on_cpu_group(trace, event)
-        ):
+        elif not _is_given(event) and trace.needs_current_device(event):
             yield Draft(
                 "DDP403",
                 event.place,
