@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
 
 import libcst as cst
 
-from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.walking import children
 
 
-def spelled(module: Module, full: str, path: Sequence[cst.CSTNode]) -> str | None:
+def spelled(full: str, path: Sequence[cst.CSTNode]) -> str | None:
     """How code at a place writes a dotted name of a library: "torch.cuda.set_device" may be
     `tc.set_device` there. None where the file has no import for it.
 
@@ -31,28 +32,43 @@ def _imported_before(path: Sequence[cst.CSTNode]) -> Iterator[tuple[str, str]]:
     """(name, what it means) of the imports that have run when a place is reached: those of the
     module (all of it once inside a function), and those of the functions around it before it."""
     functions = [node for node in path if isinstance(node, cst.FunctionDef)]
-    local = {name for function in functions for name, _ in _imports_in(function)}
-    for block in path:
-        if not isinstance(block, (cst.Module, cst.IndentedBlock)):
-            continue
-        for statement in block.body:
-            if statement in path and not (isinstance(block, cst.Module) and functions):
-                break
-            if isinstance(statement, cst.SimpleStatementLine):
-                for small in statement.body:
-                    for name, imported in _names_of(small):
-                        # A function that imports a name anywhere has it as a local variable.
-                        if not isinstance(block, cst.Module) or name not in local:
-                            yield name, imported
+    # A function that imports a name anywhere has it as a local variable.
+    local = {name for function in functions for name in _names_imported_in(function)}
+    for block, inner in pairwise(path):
+        if isinstance(block, cst.Module):
+            end = len(block.body) if functions else block.body.index(inner)
+            for row, name, imported in _imports_of(block):
+                if row < end and name not in local:
+                    yield name, imported
+        elif isinstance(block, cst.IndentedBlock):
+            end = block.body.index(inner)
+            for row, name, imported in _imports_of(block):
+                if row < end:
+                    yield name, imported
 
 
-def _imports_in(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
-    stack = [node]
+@lru_cache(maxsize=256)
+def _imports_of(block: cst.Module | cst.IndentedBlock) -> list[tuple[int, str, str]]:
+    """(index of the statement, name, what it means) of the imports right in a block."""
+    return [
+        (index, name, imported)
+        for index, statement in enumerate(block.body)
+        if isinstance(statement, cst.SimpleStatementLine)
+        for small in statement.body
+        for name, imported in _names_of(small)
+    ]
+
+
+@lru_cache(maxsize=256)
+def _names_imported_in(function: cst.FunctionDef) -> set[str]:
+    names: set[str] = set()
+    stack: list[cst.CSTNode] = [function]
     while stack:
         inner = stack.pop()
         if isinstance(inner, (cst.Import, cst.ImportFrom)):
-            yield from _names_of(inner)
+            names.update(name for name, _ in _names_of(inner))
         stack.extend(children(inner))
+    return names
 
 
 def _names_of(statement: cst.BaseSmallStatement) -> Iterator[tuple[str, str]]:

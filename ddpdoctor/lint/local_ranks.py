@@ -21,7 +21,7 @@ class Code:
     imports: tuple[str, ...] = ()
 
     def within(self, quote: str) -> str:
-        """As it stands in an f-string with these quotes, which it may not use before Python 3.12."""
+        """As it stands in an f-string with these quotes: until Python 3.12 it may not use them."""
         return self.text.replace('"', "'") if quote == '"' else self.text
 
 
@@ -58,7 +58,7 @@ def own_rank_at(trace: Trace, event: Event, written: Place) -> Code:
 
 def library_name(place: Place, full: str) -> tuple[str, tuple[str, ...]]:
     """How code at a place writes a library's dotted name, and what has to be imported for it."""
-    name = spelled(place.module, full, path_to(place.module, place.node))
+    name = spelled(full, path_to(place.module, place.node))
     return (full, (full.partition(".")[0],)) if name is None else (name, ())
 
 
