@@ -86,11 +86,14 @@ def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -
 
 def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
     """instance(...): its __call__, or a module's forward."""
+    from ddpdoctor.lint.commands import run_group
     from ddpdoctor.lint.tensors import called_module
 
     if "#kernel" in receiver.attributes:
         run.record("context", "kernel launch", place, arguments=arguments, only_started=False)
         return Unknown()
+    if "#commands" in receiver.attributes:
+        return run_group(run, receiver, place)
     wrapped = receiver.attributes.get("#wrapped")
     if wrapped is not None:
         return call(run, wrapped, arguments, place)

@@ -62,6 +62,10 @@ _KINDS = {
 }
 
 
+# Decorators of libraries that make something else of the function.
+_CALLED = ("rank_zero", "takes_device", "command_group", "subcommand")
+
+
 def _decorate(run: Run, wrapper: Value, function: Value, place: Place) -> Value:
     from ddpdoctor.lint.calls import call
 
@@ -76,7 +80,7 @@ def _decorate(run: Run, wrapper: Value, function: Value, place: Place) -> Value:
         return _with_option(run, wrapper, function)
     if _does(run, wrapper) == "kernel":
         return Object(Name("kernel"), {"#kernel": function}, place)
-    if _does(run, wrapper) in ("rank_zero", "takes_device") or isinstance(wrapper, Native):
+    if _does(run, wrapper) in _CALLED or isinstance(wrapper, Native):
         return call(run, wrapper, Arguments((function,)), place)
     return function  # decorators of libraries keep what the function does
 

@@ -866,16 +866,41 @@ def _option(call: Call) -> Value:
 
 def _command(call: Call) -> Value:
     """fire.Fire(main): runs it, its parameters being options; of a dataclass, makes one."""
-    from ddpdoctor.lint.options import call_with_options
+    from ddpdoctor.lint.commands import run_component
 
-    target = call.argument("target")
-    commands = list(target.entries.values()) if isinstance(target, Dict) else [target]
-    results = [
-        call_with_options(call.run, resolve(command, call.run.path), call.place)
-        for command in commands
-        if command is not None
-    ]
-    return results[0] if len(results) == 1 else Unknown()
+    return run_component(call.run, call.argument("target"), call.place)
+
+
+def _command_group(call: Call) -> Value:
+    """typer.Typer(), @click.group()."""
+    from ddpdoctor.lint.commands import new_group
+
+    name = str(call.api.facts.get("makes", call.name))
+    if name == call.name:
+        return new_group(name, call.place)
+    return _on_function(call, lambda function: new_group(name, call.place, function))
+
+
+def _subcommand(call: Call) -> Value:
+    """@cli.command(), cli.add_command(train), @cli.group()."""
+    from ddpdoctor.lint.commands import add_command, new_group
+
+    name = call.api.facts.get("makes")
+
+    def add(command: Value) -> Value:
+        if isinstance(name, str):
+            command = new_group(name, call.place, command)
+        return add_command(call.run, call.receiver, command)
+
+    return _on_function(call, add)
+
+
+def _on_function(call: Call, decorate: Callable[[Value], Value]) -> Value:
+    """A decorator with or without options in between."""
+    given = call.arguments.get(0)
+    if isinstance(given, (Function, Object)):
+        return decorate(given)
+    return Native(lambda arguments, place: decorate(arguments.get(0) or Unknown()))
 
 
 def _records(call: Call) -> Value:
@@ -941,6 +966,8 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "loader": _keeps,
     "option": _option,
     "command": _command,
+    "command_group": _command_group,
+    "subcommand": _subcommand,
     "records": _records,
     "keeps": _keeps,
     "kernel": _kernel,

@@ -15,6 +15,7 @@ from ddpdoctor.lint.values import (
     Either,
     Function,
     Index,
+    Method,
     Name,
     Object,
     Place,
@@ -187,10 +188,11 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
     """Calls a function, or makes a record, whose parameters the command line can set."""
     from ddpdoctor.lint.calls import call
 
-    if isinstance(target, Function):
+    function = target.function if isinstance(target, Method) else target
+    if isinstance(function, Function):
         named = {
             name: _as_option(name, resolve(default, run.path), place)
-            for name, default in target.defaults.items()
+            for name, default in function.defaults.items()
         }
         return call(run, target, Arguments((), named), place)
     instance = call(run, target, Arguments(), place)

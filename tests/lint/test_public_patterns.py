@@ -139,6 +139,47 @@ CHOICES = {
         import jobs.train
         vars(jobs.train)["run"](work)
         """,
+    "click group": """
+        import click
+
+        @click.group()
+        def cli():
+            pass
+
+        @cli.command()
+        @click.option("--epochs", default=1)
+        def train(epochs):
+            work()
+
+        @cli.command(name="test")
+        def evaluate():
+            rest()
+
+        cli()
+        """,
+    "typer": """
+        import typer
+        app = typer.Typer()
+
+        @app.command()
+        def train(epochs: int = 1):
+            work()
+
+        app()
+        """,
+    "fire, a class": """
+        import fire
+
+        class Commands:
+            def train(self, epochs=1):
+                work()
+
+        fire.Fire(Commands)
+        """,
+    "fire, the whole file": """
+        import fire
+        fire.Fire()
+        """,
 }
 
 
@@ -146,3 +187,21 @@ CHOICES = {
 def test_what_runs_is_chosen_by_name(check: Check, way: str) -> None:
     source = "import importlib\n" + WORK + dedent(CHOICES[way])
     check(source, {"jobs/__init__.py": "", "jobs/train.py": "def run(work):\n    work()\n"})
+
+
+def test_commands_are_run_one_by_one(check: Check) -> None:
+    """What one command does to the process is no concern of the next."""
+    check(
+        """
+        import fire
+
+        def one():
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+        def two():
+            dist.init_process_group("nccl")  # DDP201
+            DDP(nn.Linear(2, 2).cuda())  # DDP101
+
+        fire.Fire({"one": one, "two": two})
+        """
+    )
