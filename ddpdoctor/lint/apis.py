@@ -114,7 +114,7 @@ def _in_package(name: str, api: Api) -> bool:
 def load(user_tables: Iterable[Path] = ()) -> Apis:
     """The tool's tables, then the user's. Raises DdpdoctorError for one that is not right."""
     own = sorted(resource("rules/apis").glob("*.toml"))
-    return Apis([_read(path) for path in (*own, *user_tables)])
+    return Apis([*map(_read, own), *map(_checked, user_tables)])
 
 
 _SECTIONS = {
@@ -142,18 +142,19 @@ def _read(path: Path) -> dict[str, Any]:
             raise DdpdoctorError(f"{path}: unknown section [{section}]; known are {known}")
         if not isinstance(content, _SECTIONS[section]):
             raise DdpdoctorError(f"{path}: section [{section}] has the wrong form")
-    for section in ("calls", "methods"):
-        for name, facts in table.get(section, {}).items():
-            _check(path, section, name, facts)
     return table
 
 
-def _check(path: Path, section: str, name: str, facts: object) -> None:
-    from ddpdoctor.lint.effects import KINDS
+def _checked(path: Path) -> dict[str, Any]:
+    from ddpdoctor.lint.effects import KINDS  # imports all of the analyzer
 
-    does = facts.get("does") if isinstance(facts, dict) else None
-    if does not in KINDS:
-        known = ", ".join(sorted(KINDS))
-        raise DdpdoctorError(
-            f'{path}: [{section}] "{name}" needs does = "...", one of {known}'
-        )
+    table = _read(path)
+    for section in ("calls", "methods"):
+        for name, facts in table.get(section, {}).items():
+            does = facts.get("does") if isinstance(facts, dict) else None
+            if does not in KINDS:
+                known = ", ".join(sorted(KINDS))
+                raise DdpdoctorError(
+                    f'{path}: [{section}] "{name}" needs does = "...", one of {known}'
+                )
+    return table

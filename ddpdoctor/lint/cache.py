@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -138,6 +137,8 @@ def _settings(codes: Iterable[str], tables: Iterable[Path]) -> str:
 
 def _write(path: Path, data: bytes) -> None:
     """All of it or nothing, so that a run that is ended, or a second one, does no harm."""
+    import tempfile  # takes longer to import than a judgement to load
+
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent)
     try:

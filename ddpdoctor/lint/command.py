@@ -6,18 +6,17 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ddpdoctor.config import Config, find_config
 from ddpdoctor.findings import Applicability, DdpdoctorError
 from ddpdoctor.lint import Linted, lint, repair
-from ddpdoctor.lint.edits import encoding_of
-from ddpdoctor.lint.replacing import replace_files
-from ddpdoctor.lint.rounds import Repaired
 from ddpdoctor.report import Screen, Summary, closing, render
-from ddpdoctor.report.diff import unified_diff
 from ddpdoctor.report.terminal import printable, write
 from ddpdoctor.report.words import count
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.rounds import Repaired
 
 
 def lint_command(
@@ -42,6 +41,8 @@ def lint_command(
     repaired = repair(files, config, unsafe=unsafe_fixes)
     if diff:
         return _show_diff(repaired)
+    from ddpdoctor.lint.replacing import replace_files
+
     replace_files(repaired.before, repaired.after)
     code = _report(repaired.linted, output_format, verbose)
     _tell(repaired, "repaired", sys.stdout if output_format == "text" else sys.stderr)
@@ -62,6 +63,9 @@ def _report(linted: Linted, output_format: str, verbose: bool) -> int:
 
 
 def _show_diff(repaired: Repaired) -> int:
+    from ddpdoctor.lint.edits import encoding_of
+    from ddpdoctor.report.diff import unified_diff
+
     screen = Screen.of(sys.stdout)
     for path, after in repaired.after.items():
         before = repaired.before[path]

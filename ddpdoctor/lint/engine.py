@@ -15,7 +15,6 @@ from ddpdoctor.lint.judging import Job, Judge
 from ddpdoctor.lint.outcome import Outcome
 from ddpdoctor.lint.programs import Candidates, candidates
 from ddpdoctor.lint.rule import all_codes
-from ddpdoctor.lint.workers import judge_in_processes
 
 # A process more costs a third of a second before it judges anything.
 _SCRIPTS_A_PROCESS = 8
@@ -54,6 +53,8 @@ def _judge(
     new = [script for script in scripts if script not in outcomes]
     processes = min(len(new) // _SCRIPTS_A_PROCESS, os.cpu_count() or 1)
     if processes > 1 and not contents:
+        from ddpdoctor.lint.workers import judge_in_processes
+
         outcomes.update(judge_in_processes(job, new, processes))
     elif new:
         judge = Judge(job, contents)

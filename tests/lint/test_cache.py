@@ -79,7 +79,19 @@ def test_what_is_remembered_is_the_same_to_the_last_detail(
 
 
 def edit(name: str, text: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_text(text) and None
+    def change(folder: Path) -> None:
+        (folder / name).write_text(text)
+
+    return change
+
+
+def add_module_in_src(folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "json5.py").touch()
+
+
+def move_the_edge(folder: Path) -> None:
+    (folder / "pyproject.toml").rename(folder.parent / "pyproject.toml")
 
 
 CHANGES: dict[str, Callable[[Path], None]] = {
@@ -89,15 +101,8 @@ CHANGES: dict[str, Callable[[Path], None]] = {
     "a data file": edit("settings.json", '{"device": "cuda:1"}'),
     "a file that is gone": lambda folder: (folder / "options.py").unlink(),
     "a new file that an import means now": edit("torch_extra.py", ""),
-    "a new package before a module": lambda folder: (
-        (folder / "src").mkdir(),
-        (folder / "src" / "json5.py").touch(),
-    )
-    and None,
-    "the edge of the project": lambda folder: (folder / "pyproject.toml").rename(
-        folder.parent / "pyproject.toml"
-    )
-    and None,
+    "a new file in a new folder that an import means now": add_module_in_src,
+    "the edge of the project": move_the_edge,
 }
 
 
