@@ -35,7 +35,6 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Device,
-    Dict,
     Function,
     Method,
     Name,
