@@ -1,4 +1,5 @@
-"""Writes ddpdoctor/virtual/checked_kernels.json: which CUDA kernels check that their tensors share a device.
+"""Writes ddpdoctor/virtual/checked_kernels.json: which CUDA kernels check that their tensors share
+a device.
 
 PyTorch generates that check for every CUDA kernel whose entry in native_functions.yaml does not say
 `device_check: NoCheck`; the file comes with torch (torchgen/packaged). The table maps an operation

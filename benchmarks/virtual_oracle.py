@@ -1,10 +1,11 @@
-"""How often virtual GPUs and PyTorch's FakeTensor agree on which mixes of devices an operation takes.
+"""How often virtual GPUs and PyTorch's FakeTensor agree on which mixes of devices an operation
+takes.
 
-For every operation of torch's own test database, some of its sample inputs are spread over devices in
-turn: each tensor once on the CPU and once on a second GPU, the others on cuda:0. FakeTensor, which
-knows CUDA's rules without a GPU, says whether the call is refused and on which devices its results
-are; virtual GPUs must say the same. Where FakeTensor has no opinion (data-dependent shapes, operations
-that it does not know), the case is left out. Needs numpy and expecttest.
+For every operation of torch's own test database, some of its sample inputs are spread over devices
+in turn: each tensor once on the CPU and once on a second GPU, the others on cuda:0. FakeTensor,
+which knows CUDA's rules without a GPU, says whether the call is refused and on which devices its
+results are; virtual GPUs must say the same. Where FakeTensor has no opinion (data-dependent shapes,
+operations that it does not know), the case is left out. Needs numpy and expecttest.
 
     python benchmarks/virtual_oracle.py [--every N] [--samples N] [--json FILE] [--show]
 """
@@ -27,8 +28,8 @@ import ddpdoctor.virtual
 Decision = str | tuple[str, ...]
 REFUSED = "refused"
 
-# Refusals that CUDA makes and FakeTensor does not: a kernel's generated device check, which takes no
-# CPU scalar either; a convolution's input and weight; an index on another GPU.
+# Refusals that CUDA makes and FakeTensor does not: a kernel's generated device check, which takes
+# no CPU scalar either; a convolution's input and weight; an index on another GPU.
 CUDA_REFUSES = ("when checking argument", "Input type", "indices should be either on cpu")
 
 

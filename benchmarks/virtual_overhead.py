@@ -1,8 +1,8 @@
 """What virtual GPUs cost: the same training step on the plain CPU and on a virtual GPU, in turns.
 
-Three figures a model, each the median of many steps taken in alternating blocks of one run: the plain
-CPU, a Python dispatch mode that does nothing (the floor of any tool that watches every operation from
-Python), and virtual GPUs. Then the start-up beyond `import torch`, as the fastest of
+Three figures a model, each the median of many steps taken in alternating blocks of one run: the
+plain CPU, a Python dispatch mode that does nothing (the floor of any tool that watches every
+operation from Python), and virtual GPUs. Then the start-up beyond `import torch`, as the fastest of
 several processes. All in processor time, so that other work on the machine stays out.
 
     OMP_NUM_THREADS=1 python benchmarks/virtual_overhead.py [--rounds N]

@@ -2,8 +2,8 @@
 
 Each runs under torchrun with four ranks (Lightning starts its own) on four virtual GPUs, and again
 with gloo on the CPU. It passes if it ends well, every rank opened its own GPU and no other, and the
-last loss is the same number. The packages come from the registry into a virtual environment of their
-own that sees this one's torch.
+last loss is the same number. The packages come from the registry into a virtual environment of
+their own that sees this one's torch.
 
     python benchmarks/virtual_programs.py [--venv FOLDER] [NAME ...]
 """
@@ -26,11 +26,50 @@ from pathlib import Path
 from ddpdoctor.virtual import environment, ledger
 
 HERE = Path(__file__).parent / "programs"
-PACKAGES = """accelerate transformers tokenizers huggingface_hub safetensors regex requests tqdm idna
-    charset-normalizer urllib3 certifi lightning lightning-utilities pytorch-lightning torchmetrics
-    timm hf-xet httpx httpcore h11 anyio sniffio psutil typer shellingham x-transformers vit-pytorch
-    einops einx loguru pytorch-ignite fairscale torchdata frozendict expecttest httpx2 httpcore2
-    truststore torch-einops-utils pillow torchvision==0.15.2""".split()
+PACKAGES = [
+    "accelerate",
+    "transformers",
+    "tokenizers",
+    "huggingface_hub",
+    "safetensors",
+    "regex",
+    "requests",
+    "tqdm",
+    "idna",
+    "charset-normalizer",
+    "urllib3",
+    "certifi",
+    "lightning",
+    "lightning-utilities",
+    "pytorch-lightning",
+    "torchmetrics",
+    "timm",
+    "hf-xet",
+    "httpx",
+    "httpcore",
+    "h11",
+    "anyio",
+    "sniffio",
+    "psutil",
+    "typer",
+    "shellingham",
+    "x-transformers",
+    "vit-pytorch",
+    "einops",
+    "einx",
+    "loguru",
+    "pytorch-ignite",
+    "fairscale",
+    "torchdata",
+    "frozendict",
+    "expecttest",
+    "httpx2",
+    "httpcore2",
+    "truststore",
+    "torch-einops-utils",
+    "pillow",
+    "torchvision==0.15.2",
+]
 # That torchvision: the newer ones do not import where their compiled half finds no CUDA.
 
 
@@ -38,7 +77,8 @@ PACKAGES = """accelerate transformers tokenizers huggingface_hub safetensors reg
 class Program:
     """script: a file of programs/, or a module of an installed package.
 
-    launched: by torchrun, or it starts its ranks itself. on_cpu: it can be compared with the plain CPU.
+    launched: by torchrun, or it starts its ranks itself. on_cpu: it can be compared with the plain
+    CPU.
     """
 
     name: str
@@ -51,8 +91,8 @@ class Program:
 
 SCRIPTS = "accelerate.test_utils.scripts"
 PROGRAMS = [
-    # Unmodified, as packaged; they assert for themselves, and choose the GPU where there is one. Two
-    # of them hold figures for two ranks.
+    # Unmodified, as packaged; they assert for themselves, and choose the GPU where there is one.
+    # Two of them hold figures for two ranks.
     Program("accelerate test", f"{SCRIPTS}.test_script", on_cpu=False, ranks=2),
     Program("accelerate test_sync", f"{SCRIPTS}.test_sync", on_cpu=False),
     Program("accelerate test_ops", f"{SCRIPTS}.test_ops", on_cpu=False),

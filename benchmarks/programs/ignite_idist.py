@@ -2,7 +2,7 @@
 
 import ignite.distributed as idist
 import torch
-from ignite.engine import Events, create_supervised_trainer
+from ignite.engine import create_supervised_trainer
 from ignite.metrics import MeanSquaredError
 
 

@@ -7,7 +7,7 @@ import tempfile
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments, set_seed
 
-options = {name: True for name in sys.argv[1:]}
+options = dict.fromkeys(sys.argv[1:], True)
 
 
 class Data(torch.utils.data.Dataset):

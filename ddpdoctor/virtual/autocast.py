@@ -20,30 +20,100 @@ from ddpdoctor.virtual.labels import CPU_INDEX, label_of
 from ddpdoctor.virtual.patches import Patches
 
 _FLOAT32 = frozenset(
-    """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan
-    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm rms_norm
-    group_norm frobenius_norm.dim nuclear_norm nuclear_norm.dim cosine_similarity dist pdist renorm
-    logsumexp upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d
-    _upsample_nearest_exact2d upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d
-    upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d
-    _upsample_bicubic2d_aa""".split()
+    [
+        "acos",
+        "asin",
+        "cosh",
+        "erfinv",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log2",
+        "log1p",
+        "reciprocal",
+        "rsqrt",
+        "sinh",
+        "tan",
+        "pow.Tensor_Scalar",
+        "pow.Tensor_Tensor",
+        "pow.Scalar",
+        "softplus",
+        "layer_norm",
+        "native_layer_norm",
+        "rms_norm",
+        "group_norm",
+        "frobenius_norm.dim",
+        "nuclear_norm",
+        "nuclear_norm.dim",
+        "cosine_similarity",
+        "dist",
+        "pdist",
+        "renorm",
+        "logsumexp",
+        "upsample_nearest1d",
+        "_upsample_nearest_exact1d",
+        "upsample_nearest2d",
+        "_upsample_nearest_exact2d",
+        "upsample_nearest3d",
+        "_upsample_nearest_exact3d",
+        "upsample_linear1d",
+        "upsample_bilinear2d",
+        "_upsample_bilinear2d_aa",
+        "upsample_trilinear3d",
+        "upsample_bicubic2d",
+        "_upsample_bicubic2d_aa",
+    ]
 )
 # In float32 unless the call itself names a dtype.
 _FLOAT32_UNLESS_DTYPE = frozenset(
-    """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm
-    linalg_matrix_norm linalg_matrix_norm.str_ord sum sum.dim_IntList norm.Scalar
-    norm.ScalarOpt_dim""".split()
+    [
+        "prod",
+        "prod.dim_int",
+        "softmax.int",
+        "log_softmax.int",
+        "cumprod",
+        "cumsum",
+        "linalg_vector_norm",
+        "linalg_matrix_norm",
+        "linalg_matrix_norm.str_ord",
+        "sum",
+        "sum.dim_IntList",
+        "norm.Scalar",
+        "norm.ScalarOpt_dim",
+    ]
 )
 _PROMOTE = frozenset(
-    """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot
-    scatter_add""".split()
+    [
+        "addcdiv",
+        "addcmul",
+        "atan2",
+        "bilinear",
+        "cross",
+        "dot",
+        "vdot",
+        "grid_sampler",
+        "index_put",
+        "tensordot",
+        "scatter_add",
+    ]
 )
 # Both devices have a kernel, but not the same policy.
 _DIFFERENT = frozenset({"grid_sampler", "binary_cross_entropy", "prod", "prod.dim_int"})
 # The CPU's list casts these as CUDA's does their parts, or only promotes: nothing to replace.
 _SAME = frozenset(
-    """_addmm_activation cat stack index_copy conv1d.padding conv2d.padding conv3d.padding
-    cross_entropy_loss mkldnn_rnn_layer _native_multi_head_attention""".split()
+    [
+        "_addmm_activation",
+        "cat",
+        "stack",
+        "index_copy",
+        "conv1d.padding",
+        "conv2d.padding",
+        "conv3d.padding",
+        "cross_entropy_loss",
+        "mkldnn_rnn_layer",
+        "_native_multi_head_attention",
+    ]
 )
 
 _exclude = torch._C._ExcludeDispatchKeyGuard
@@ -121,7 +191,7 @@ class _Kernels:
     def install(self, patches: Patches) -> None:
         if self._library is not None:
             return
-        library = self._library = torch.library.Library("aten", "IMPL")  # noqa: TOR901
+        library = self._library = torch.library.Library("aten", "IMPL")
         patches.then(library._destroy)
         registered = torch._C._dispatch_has_kernel_for_dispatch_key
         for full_name in torch._C._dispatch_get_all_op_names():

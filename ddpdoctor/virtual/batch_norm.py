@@ -1,4 +1,6 @@
-"""The five kernels of SyncBatchNorm that exist for CUDA only (aten/src/ATen/native/cuda/Normalization.cuh)."""
+"""The five kernels of SyncBatchNorm that exist for CUDA only
+(aten/src/ATen/native/cuda/Normalization.cuh).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def install(patches: Patches) -> None:
 
 
 def batch_norm_stats(input: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and inverse standard deviation of each channel (dimension 1), in float32 for half inputs."""
+    """Mean and inverse standard deviation of each channel (dimension 1), in float32 for half
+    inputs.
+    """
     wide = _wide(input)
     variance, mean = torch.var_mean(wide, dim=_others(input), unbiased=False)
     return mean, (variance + eps).rsqrt()

@@ -1,4 +1,6 @@
-"""Functions made of several operations whose own code looks at devices, in C++ where it sees the CPU."""
+"""Functions made of several operations whose own code looks at devices, in C++ where it sees the
+CPU.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def _beside_input(placer: Placer, real: Any) -> Any:
 def _meshgrid(real: Any) -> Any:
     @functools.wraps(real)
     def meshgrid(*tensors: Any, **kwargs: Any) -> Any:
-        """It only makes views, so nothing else would notice (aten/src/ATen/native/TensorShape.cpp)."""
+        """It makes views only; nothing else would notice (aten/src/ATen/native/TensorShape.cpp)."""
         each = (
             tensors[0]
             if len(tensors) == 1 and not isinstance(tensors[0], torch.Tensor)

@@ -1,4 +1,4 @@
-"""What a user's call makes gets the label of the device asked for, the default device or the CPU."""
+"""What a user's call makes is labelled: the device asked for, the default device or the CPU."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def install(placer: Placer, patches: Patches) -> None:
     wrapper = torch.Tensor._make_wrapper_subclass
     patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapper(placer, wrapper)))
     # TorchScript knows torch's functions by identity.
-    find_builtin = torch.jit._builtins._find_builtin
+    find_builtin: Callable[[Any], Any] = torch.jit._builtins._find_builtin
     patches.set(
         torch.jit._builtins,
         "_find_builtin",
@@ -70,7 +70,7 @@ def default_index(placer: Placer) -> int | None:
             if isinstance(mode, default_device.DeviceContext):
                 return placer.index_of(mode.device)
     if placer.default_type_is_cuda:
-        return placer.index_of(torch.device("cuda"))
+        return placer.cuda_index(torch.device("cuda"))
     return CPU_INDEX
 
 
@@ -137,7 +137,8 @@ def _check_generator(generator: torch.Generator | None, index: int) -> None:
         if generator.device.type != wanted:
             # aten/src/ATen/core/Generator.h, check_generator
             raise RuntimeError(
-                f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'"
+                f"Expected a '{wanted}' device type for generator but found "
+                f"'{generator.device.type}'"
             )
 
 
@@ -203,12 +204,15 @@ def _new(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
 def _wrapper(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     def make_wrapper_subclass(*args: Any, device: Any = None, **kwargs: Any) -> Any:
-        """A subclass that holds its data in other tensors (DTensor ...): only its device is its own."""
+        """A subclass that holds its data in other tensors (DTensor ...): only its device is its
+        own.
+        """
         device = as_device(device)
         if device is None or device.type != "cuda":
             return real(*args, **kwargs, **({} if device is None else {"device": device}))
+        index = placer.cuda_index(device)
         result = real(*args, device=CPU, **kwargs)
-        placer.labels.put_empty(result, placer.index_of(device))
+        placer.labels.put_empty(result, index)
         return result
 
     return make_wrapper_subclass
@@ -217,10 +221,12 @@ def _wrapper(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
 def _legacy(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
     # No names in the signature: torch._dynamo compares it with its own substitute's.
     def __new__(*args: Any, **kwargs: Any) -> Any:
-        """torch.Tensor(2, 3), torch.Tensor([1.0]): legacy constructors make CPU tensors of the default type."""
+        """torch.Tensor(2, 3) and torch.Tensor([1.0]) make tensors of the default type."""
         result = real(*args, **kwargs)
         if args[0] is torch.Tensor and label_of(result) is None and result.layout is torch.strided:
-            placer.mark(result, default_index(placer) if placer.default_type_is_cuda else CPU_INDEX)
+            placer.mark(
+                result, placer.process.current if placer.default_type_is_cuda else CPU_INDEX
+            )
         return result
 
     return __new__

@@ -66,7 +66,8 @@ def _install_streams(process: Process, patches: Patches) -> None:
     patches.set(torch._C, "_CudaEventBase", event_base)
     # torch's own Stream and Event classes again, over the replaced bases.
     spec = importlib.util.find_spec("torch.cuda.streams")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for name in ("Stream", "Event", "ExternalStream"):
@@ -276,7 +277,7 @@ class _Driver:
 
     def _accelerator_getStream(self, index: int) -> Any:
         stream_id, device_index, _ = self._streams.get(index)
-        return torch.cuda.Stream(stream_id=stream_id, device_index=device_index)  # type: ignore[call-arg]
+        return torch.cuda.Stream(stream_id=stream_id, device_index=device_index)
 
     def _accelerator_setStream(self, stream: Any) -> None:
         self._cuda_setStream(stream.stream_id, stream.device_index, stream.device_type)
@@ -308,7 +309,9 @@ class _Driver:
 
 
 def _statistics(memory: DeviceMemory | None) -> dict[str, Any]:
-    """The nested dictionary of torch.cuda.memory_stats, with what is counted here (all pools as one)."""
+    """The nested dictionary of torch.cuda.memory_stats, with what is counted here (all pools as
+    one).
+    """
 
     def pools(current: int = 0, peak: int = 0, freed: int = 0) -> dict[str, dict[str, int]]:
         one = {"current": current, "peak": peak, "allocated": current + freed, "freed": freed}

@@ -1,4 +1,4 @@
-"""The virtual GPUs of this process: how many, how large, which of them CUDA_VISIBLE_DEVICES shows."""
+"""The virtual GPUs of a machine, and which of them CUDA_VISIBLE_DEVICES shows to a process."""
 
 from __future__ import annotations
 
@@ -79,11 +79,12 @@ def parse_memory(size: int | str) -> int:
 
 
 def visible_devices(machine: Machine, mask: str | None = None) -> tuple[Device, ...]:
-    """The devices a process sees, in its own order: mask, or else CUDA_VISIBLE_DEVICES, as CUDA reads it.
+    """The devices a process sees, in its own order: mask, or else CUDA_VISIBLE_DEVICES, as CUDA
+    reads it.
 
     An entry that names no device ends the list, a device named twice empties it, numbers are read
-    as strtoul does ("1gpu" is 1), UUIDs may be shortened as long as they stay unambiguous. (CUDA C++
-    programming guide, "CUDA environment variables"; the same rules as torch.cuda's own parser.)
+    as strtoul does ("1gpu" is 1), UUIDs may be shortened as long as they stay unambiguous. (CUDA
+    C++ programming guide, "CUDA environment variables"; the same rules as torch.cuda's own parser.)
     """
     devices = machine.devices()
     mask = os.environ.get("CUDA_VISIBLE_DEVICES") if mask is None else mask

@@ -1,8 +1,8 @@
 """torch.distributed on virtual GPUs: which backend a collective's tensors go to, and DDP's buckets.
 
 Every collective, from Python or from DDP's C++ code, is an operation of the c10d namespace, so the
-dispatch mode sees it. All tensors are CPU tensors underneath: each group's CUDA backend is registered
-for both, and the device types that the user asked for are kept beside it.
+dispatch mode sees it. All tensors are CPU tensors underneath: each group's CUDA backend is
+registered for both, and the device types that the user asked for are kept beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ddpdoctor.virtual.patches import Patches
 
 
 class Group:
-    """What is kept of a process group: the device types asked for, and NCCL's communicator if any."""
+    """What is kept of a process group: the device types asked for, and NCCL's communicator."""
 
     def __init__(self) -> None:
         self.devices: list[torch.device] = []
@@ -83,7 +83,7 @@ def _device_types(real: Any) -> Callable[[Any], list[torch.device]]:
 
 def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A c10d operation: its tensors' device chooses the backend, whose rules hold."""
-    process_group, group = _group_of(plan, args, kwargs)
+    group = _group_of(plan, args, kwargs)
     if group is None:
         return plan.run(*args, **kwargs)
     labels = [label_of(tensor) for _, tensor in named_tensors(plan, args, kwargs)]
@@ -114,8 +114,8 @@ def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[st
 
 
 def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """NCCL's barrier is a collective on a device that it chooses (ProcessGroupNCCL.cpp, barrier)."""
-    process_group, group = _group_of(plan, args, kwargs)
+    """NCCL's barrier is a collective on a device it chooses (ProcessGroupNCCL.cpp, barrier)."""
+    group = _group_of(plan, args, kwargs)
     communicator = None if group is None else group.communicator
     if communicator is not None:
         device_ids = args[2] if len(args) > 2 else kwargs.get("device_ids", [])
@@ -142,14 +142,13 @@ def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, 
     return plan.run(*args, **kwargs)
 
 
-def _group_of(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Group | None]:
+def _group_of(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Group | None:
     try:
         position = plan.arguments.index("process_group")
     except ValueError:
-        return None, None
+        return None
     boxed = args[position] if position < len(args) else kwargs["process_group"]
-    process_group = distributed_c10d.ProcessGroup.unbox(boxed)
-    return process_group, _groups.get(process_group)
+    return _groups.get(distributed_c10d.ProcessGroup.unbox(boxed))
 
 
 def _peer(plan: Plan, args: Sequence[Any]) -> int | None:
@@ -163,7 +162,7 @@ def _install_ddp(placer: Placer, patches: Patches) -> None:
     """DDP's C++ code makes tensors "on the parameters' device", which it takes for the CPU."""
     for name in ("_verify_params_across_processes", "_broadcast_coalesced"):
         patches.set(dist, name, _beside_tensors(placer, getattr(dist, name)))
-    real = dist.Reducer
+    real = dist.Reducer  # type: ignore[attr-defined]
 
     class Reducer(real):  # type: ignore[misc, valid-type]
         def __init__(self, params: list[torch.Tensor], *args: Any, **kwargs: Any) -> None:

@@ -11,7 +11,9 @@ from types import ModuleType
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the other finders find the module, and calls back once its body has run. For sys.meta_path."""
+    """Lets the other finders find the module, and calls back once its body has run. For
+    sys.meta_path.
+    """
 
     def __init__(self, module: str, action: Callable[[ModuleType], None]) -> None:
         self._module = module

@@ -13,7 +13,8 @@ from ddpdoctor.virtual.environment import environment
 
 @contextmanager
 def gpus(count: int, memory: int | str = "80GiB") -> Iterator[None]:
-    """Within the block torch has `count` CUDA devices of that size, and so have processes it starts.
+    """Within the block torch has `count` CUDA devices of that size, and so have processes it
+    starts.
 
     Raises ValueError for a count or size that no machine has, RuntimeError inside another such
     block.

@@ -1,9 +1,10 @@
 """The label that makes a CPU tensor a tensor of a virtual GPU.
 
 It lives on the storage, so views, detached tensors and parameters share it: torch keeps the Python
-attributes of a storage for as long as the storage lives in C++ (storage PyObject preservation, torch
-2.1 and newer). A storage without a label was made by C++ for its own ends; it takes the device of
-whatever it is used with. What a user makes has a label, cpu included, so that the rules can be strict.
+attributes of a storage for as long as the storage lives in C++ (storage PyObject preservation,
+torch 2.1 and newer). A storage without a label was made by C++ for its own ends; it takes the
+device of whatever it is used with. What a user makes has a label, cpu included, so that the rules
+can be strict.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ CPU_INDEX = -1
 CPU = torch.device("cpu")
 
 _untyped_storage = torch._C.TensorBase.untyped_storage
-_real_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
-real_storage_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
+_real_device: Any = vars(torch._C.TensorBase)["device"].__get__
+real_storage_device: Any = vars(torch._C.StorageBase)["device"].__get__
 _no_function_mode = torch._C.DisableTorchFunction
 
 
@@ -103,7 +104,9 @@ class Labels:
 
 
 def faking() -> bool:
-    """Whether tensors are being faked (shape propagation, deferred construction): fakes know devices."""
+    """Whether tensors are being faked (shape propagation, deferred construction): fakes know
+    devices.
+    """
     return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
 
 
@@ -139,8 +142,8 @@ def label_of(tensor: torch.Tensor) -> Label | None:
             label = None
     if label is None:
         label = getattr(tensor, "_virtual", None)
-    if label is None and torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # type: ignore[attr-defined]
-        return label_of(torch._C._functorch.get_unwrapped(tensor))  # type: ignore[attr-defined]
+    if label is None and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return label_of(torch._C._functorch.get_unwrapped(tensor))
     return label
 
 
@@ -155,5 +158,5 @@ def device_of(tensor: torch.Tensor) -> torch.device:
         return label.device  # type: ignore[no-any-return]
     label = label_of(tensor)
     if label is not None:
-        return label.device
+        return label.device  # type: ignore[no-any-return]
     return _real_device(tensor)  # type: ignore[no-any-return]

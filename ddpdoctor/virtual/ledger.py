@@ -65,7 +65,8 @@ def write(folder: str | Path, holding: Holding) -> None:
 
 
 def process_started(pid: int) -> int | None:
-    """The process's start in clock ticks since boot (so that a reused pid is told apart); None if it has ended.
+    """The process's start in clock ticks since boot (so that a reused pid is told apart); None if
+    it has ended.
 
     A zombie has ended: its GPU memory is free although its parent has not collected it yet.
     """

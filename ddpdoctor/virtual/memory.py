@@ -56,7 +56,7 @@ class DeviceMemory:
         self._publish()
 
     def take(self, size: int) -> None:
-        """Counts an allocation of size bytes. Raises torch.OutOfMemoryError where it does not fit."""
+        """Counts an allocation of size bytes. Raises OutOfMemoryError where it does not fit."""
         rounded = (size + _ROUNDING - 1) & -_ROUNDING
         # A lock would cost as much as the counting; threads that allocate at once are rare enough
         # for the statistics, and _reserve holds the lock.
@@ -139,8 +139,8 @@ class DeviceMemory:
         return torch.cuda.OutOfMemoryError(
             f"CUDA out of memory. Tried to allocate {_gib(size)}. GPU {self.index} has a total "
             f"capacity of {_gib(self.device.total_bytes)} of which {_gib(self.free_bytes())} is "
-            f"free. {processes}Including non-PyTorch memory, this process has {_gib(own)} memory in "
-            f"use. Of the allocated memory {_gib(self.allocated)} is allocated by PyTorch, and "
+            f"free. {processes}Including non-PyTorch memory, this process has {_gib(own)} memory "
+            f"in use. Of the allocated memory {_gib(self.allocated)} is allocated by PyTorch, and "
             f"{_gib(self.reserved - self.allocated)} is reserved by PyTorch but unallocated. If "
             "reserved but unallocated memory is large try setting "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
@@ -179,7 +179,9 @@ def _refuse_after_fork(size: int) -> None:
 
 
 def _gib(size: int) -> str:
-    """Sizes as the allocator's own messages print them (c10/cuda/CUDACachingAllocator.cpp, format_size)."""
+    """Sizes as the allocator's own messages print them (c10/cuda/CUDACachingAllocator.cpp,
+    format_size).
+    """
     if size <= 1024:
         return f"{size} bytes"
     for unit, shift in (("KiB", 10), ("MiB", 20)):

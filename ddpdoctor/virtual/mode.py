@@ -1,7 +1,7 @@
 """The dispatch mode: every operation's results get their label, and forbidden mixes are refused.
 
-The hot path. What depends on the operation alone is decided once, in its plan; per call there is one
-loop over the arguments, the call and one over the results.
+The hot path. What depends on the operation alone is decided once, in its plan; per call there is
+one loop over the arguments, the call and one over the results.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ handlers: dict[str, Handler] = {}
 class Plan:
     """What is known of an operation before it is called.
 
-    run: torch's own callable. fresh: some result is no alias of an argument. writes: positions of the
-    arguments it writes. seeded: it draws random numbers. handler: what takes it over, if anything.
-    Two short ways past the general one: passes (one tensor goes in and a view of it comes out), and
-    simple (tensors are positional arguments, in place or with fresh results).
+    run: torch's own callable. fresh: some result is no alias of an argument. writes: positions of
+    the arguments it writes. seeded: it draws random numbers. handler: what takes it over, if
+    anything. Two short ways past the general one: passes (one tensor goes in and a view of it comes
+    out), and simple (tensors are positional arguments, in place or with fresh results).
     """
 
     __slots__ = (
@@ -125,7 +125,9 @@ class Placer:
 
     @property
     def target(self) -> int | None:
-        """Where this thread's factories place what they make: set while a user's call says so, or C++ works."""
+        """Where this thread's factories place what they make: set while a user's call says so, or
+        C++ works.
+        """
         return getattr(self._local, "target", None)
 
     @target.setter
@@ -133,15 +135,19 @@ class Placer:
         self._local.target = index
 
     def index_of(self, device: torch.device | None) -> int | None:
-        """The index a device object stands for: the current device where it names none. None for meta and the like."""
+        """The index a device stands for (the current one where it names none); None for meta."""
         if device is None:
             return None
         if device.type == "cuda":
-            self.process.initialize()
-            index = self.process.current if device.index is None else device.index
-            self.process.check_index(index)
-            return index
+            return self.cuda_index(device)
         return CPU_INDEX if device.type == "cpu" else None
+
+    def cuda_index(self, device: torch.device) -> int:
+        """As index_of, for a CUDA device."""
+        self.process.initialize()
+        index = self.process.current if device.index is None else device.index
+        self.process.check_index(index)
+        return index
 
     def mark(self, result: Any, index: int) -> None:
         """Labels the results that have no label yet."""
@@ -192,12 +198,13 @@ class PlacementMode(TorchDispatchMode):
     """One per thread."""
 
     def __init__(self, placer: Placer) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._placer = placer
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # True would wrap __torch_dispatch__ in a function that imports the compiler at its first call.
+        # True would wrap __torch_dispatch__ in a function that imports the compiler at its first
+        # call.
         return False
 
     def __torch_dispatch__(
@@ -313,7 +320,7 @@ def create(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, An
 
 
 def create_like(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A factory that takes a tensor as its pattern (zeros_like, new_empty, sparse_coo_tensor ...)."""
+    """A factory that takes a tensor as its pattern (zeros_like, new_empty ...)."""
     device, args, kwargs = _take_device(plan, args, kwargs)
     label = common_label(plan.operation, list(named_tensors(plan, args, kwargs)))
     index = placer.index_of(device)

@@ -244,9 +244,7 @@ class _Mover:
 
 def _dispatches_itself(tensor: torch.Tensor) -> bool:
     """DTensor and other subclasses that move their parts themselves."""
-    return (
-        type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl  # type: ignore[attr-defined]
-    )
+    return type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
 
 
 def _type_name(kind: Any) -> str:

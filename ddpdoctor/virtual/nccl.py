@@ -43,12 +43,12 @@ def process_group_class(process: Process) -> type:
     """ProcessGroupNCCL: gloo underneath, and a communicator that knows every rank's GPU."""
 
     class ProcessGroupNCCL(distributed_c10d.ProcessGroupGloo):
-        Options = NcclOptions
+        Options = NcclOptions  # type: ignore[assignment]
         NCCLConfig = NcclConfig
 
         def __init__(
             self,
-            store: dist.Store,
+            store: distributed_c10d.Store,
             rank: int,
             size: int,
             options: NcclOptions | None = None,
@@ -64,8 +64,9 @@ def process_group_class(process: Process) -> type:
         def supports_splitting(self) -> bool:
             return True
 
-        def eager_connect_single_device(self, device: torch.device) -> None:
-            self.communicator.connect(process.current if device.index is None else device.index)
+        def eager_connect_single_device(self, device: torch.device | None = None) -> None:
+            index = None if device is None else device.index
+            self.communicator.connect(process.current if index is None else index)
 
         def perform_nocolor_split(self, device: torch.device) -> None:
             pass
@@ -86,12 +87,17 @@ def process_group_class(process: Process) -> type:
 class Communicator:
     """Who sits on which GPU in one process group.
 
-    NCCL makes its communicator at the first collective on a device (or at once with device_id=), and
-    that is when it sees two ranks on one GPU. used: the devices of this rank, first used first.
+    NCCL makes its communicator at the first collective on a device (or at once with device_id=),
+    and that is when it sees two ranks on one GPU. used: the devices of this rank, first used first.
     """
 
     def __init__(
-        self, process: Process, store: dist.Store, rank: int, size: int, timeout: timedelta
+        self,
+        process: Process,
+        store: distributed_c10d.Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
     ) -> None:
         self.bound: int | None = None
         self.used: list[int] = []
@@ -113,8 +119,8 @@ class Communicator:
                 "Attempt to perform collective on tensor not on device passed to init_process_group"
             )
         self._process.memory(index)
-        self._meet(f"virtual_nccl/{self._count}", range(self._size), index)
         self._count += 1
+        self._meet(f"virtual_nccl/{self._count}", range(self._size), index)
         self.used.append(index)
 
     def connect_pair(self, index: int, peer: int) -> None:
@@ -143,24 +149,30 @@ class Communicator:
             ) from error
         peers = {rank: json.loads(self._store.get(f"{key}/{rank}")) for rank in ranks}
         twins = [rank for rank, peer in peers.items() if peer == own and rank != self._rank]
-        version = ".".join(map(str, NCCL_VERSION))
         if twins:
             # NCCL's init.cc up to 2.29; %lx of the bus id (busIdToInt64).
-            raise dist.DistBackendError(
-                "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, invalid usage "
-                f"(run with NCCL_DEBUG=WARN for details), NCCL version {version}\n"
-                "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
-                "Last error:\n"
-                f"Duplicate GPU detected : rank {self._rank} and rank {twins[0]} both on CUDA device "
-                f"{bus(device):x}000"
+            raise _nccl_error(
+                "invalid usage (run with NCCL_DEBUG=WARN for details)",
+                "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+                f"Duplicate GPU detected : rank {self._rank} and rank {twins[0]} both on CUDA "
+                f"device {bus(device):x}000",
             )
         if len({tuple(peer) for peer in peers.values()}) < len(peers):
-            raise dist.DistBackendError(
-                "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, remote process "
-                f"exited or there was a network error, NCCL version {version}\n"
-                "ncclRemoteError: A call failed possibly due to a network error or a remote process "
-                "exiting prematurely.\nLast error:\n"
+            raise _nccl_error(
+                "remote process exited or there was a network error",
+                "ncclRemoteError: A call failed possibly due to a network error or a remote "
+                "process exiting prematurely.",
+                "",
             )
+
+
+def _nccl_error(result: str, meaning: str, last: str) -> Exception:
+    """As ProcessGroupNCCL words it (NCCLUtils.hpp, C10D_NCCL_CHECK)."""
+    version = ".".join(map(str, NCCL_VERSION))
+    return dist.DistBackendError(
+        "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, "
+        f"{result}, NCCL version {version}\n{meaning}\nLast error:\n{last}"
+    )
 
 
 def _ranks(ranks: list[int]) -> str:

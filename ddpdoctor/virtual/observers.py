@@ -16,10 +16,14 @@ mismatch_callbacks: list[MismatchCallback] = []
 
 
 def on_context(callback: ContextCallback) -> None:
-    """Calls back with the device index, as this process counts devices, whenever it opens a context."""
+    """Calls back with the device index, as this process counts devices, whenever it opens a
+    context.
+    """
     context_callbacks.append(callback)
 
 
 def on_mismatch(callback: MismatchCallback) -> None:
-    """Calls back before an operation is refused for its devices: its name, its tensors, the message."""
+    """Calls back before an operation is refused for its devices: its name, its tensors, the
+    message.
+    """
     mismatch_callbacks.append(callback)

@@ -16,7 +16,8 @@ class Patches:
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Replaces owner.name and returns what it was (None where it was not there)."""
-        # An inherited attribute (TensorBase's, seen through Tensor) is shadowed and uncovered again.
+        # An inherited attribute (TensorBase's, seen through Tensor) is shadowed and uncovered
+        # again.
         own = vars(owner).get(name, _MISSING)
         original = getattr(owner, name, None)
         setattr(owner, name, value)

@@ -1,9 +1,10 @@
 """Which mixes of devices an operation takes, and what it says when it refuses.
 
-PyTorch's own rules, in three parts. Kernels built on TensorIterator take CPU scalars (0-dim tensors)
-beside CUDA tensors. Kernels with a generated device check take no mix at all: checked_kernels.json
-lists them with their names (made by benchmarks/virtual_checked_kernels.py). And a few operations are
-made to cross devices, or take some of their arguments from the CPU: the tables below name them.
+PyTorch's own rules, in three parts. Kernels built on TensorIterator take CPU scalars (0-dim
+tensors) beside CUDA tensors. Kernels with a generated device check take no mix at all:
+checked_kernels.json lists them with their names (made by benchmarks/virtual_checked_kernels.py).
+And a few operations are made to cross devices, or take some of their arguments from the CPU: the
+tables below name them.
 """
 
 from __future__ import annotations
@@ -21,10 +22,20 @@ from ddpdoctor.virtual.labels import CPU_INDEX, Label, label_of
 # An argument's name and its value, in the operation's order.
 Named = Sequence[tuple[str, torch.Tensor]]
 
-# They copy from one device to another, or look at sizes only; the result is where the first argument is.
+# They copy from one device to another, or look at sizes only; the result is where the first
+# argument is.
 CROSSING = frozenset(
-    """copy copy_ _copy_from _copy_from_and_resize _foreach_copy_ set_data slice_scatter
-    diagonal_scatter resize_as_""".split()
+    [
+        "copy",
+        "copy_",
+        "_copy_from",
+        "_copy_from_and_resize",
+        "_foreach_copy_",
+        "set_data",
+        "slice_scatter",
+        "diagonal_scatter",
+        "resize_as_",
+    ]
 )
 
 # The result is on the first argument's device, and these arguments (by position) may be on the CPU:
@@ -78,7 +89,7 @@ def settle(operation: str, tensors: Named) -> Label | None:
         if (label := label_of(tensor)) is not None
     ]
     if _kernel(operation) is not None:
-        common_argument, _, common = placed[0]
+        common = placed[0][2]
         for argument, _, label in placed:
             if label.index != common.index:
                 refuse(
@@ -127,7 +138,7 @@ def _checked_message(
     kernel = _kernel(operation)
     if operation == "aten::convolution" and CPU_INDEX in (label.index, common.index):
         # aten/src/ATen/native/Convolution.cpp, check_input_same_type_as_parameters
-        kinds = dict((name, tensor.type()) for name, tensor, _ in placed)
+        kinds = {name: tensor.type() for name, tensor, _ in placed}
         return f"Input type ({kinds['input']}) and {argument} type ({kinds[argument]}) should be the same"
     if operation in _BORROWED_CHECKS:
         argument = _BORROWED_CHECKS[operation][1].get(argument, argument)

@@ -1,4 +1,6 @@
-"""What CUDA keeps for one process: which devices it sees, its contexts, each thread's current device."""
+"""What CUDA keeps for one process: which devices it sees, its contexts, each thread's current
+device.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Process:
     """The virtual CUDA driver's state in this process."""
 
     def __init__(self, machine: Machine, start: Callable[[], object]) -> None:
-        """start: torch.cuda's own start, which calls cu_init and then what was put off until now."""
+        """start: torch.cuda's own, which calls cu_init and then what was put off until now."""
         self.machine = machine
         self.start = start
         self.memories: list[DeviceMemory | None] = []
@@ -48,7 +50,9 @@ class Process:
             ledger.create(machine.ledger, machine.devices())
 
     def devices(self) -> tuple[Device, ...]:
-        """The devices this process sees. CUDA reads the mask once, at cuInit; until then it may change."""
+        """The devices this process sees. CUDA reads the mask once, at cuInit; until then it may
+        change.
+        """
         if not self.initialized:
             return visible_devices(self.machine)
         return self._devices
@@ -129,7 +133,9 @@ class Process:
 
 
 def _user_line() -> str | None:
-    """ "file:line" of the innermost frame of the user's own code; without any, of the innermost library."""
+    """ "file:line" of the innermost frame of the user's own code; without any, of the innermost
+    library.
+    """
     library: str | None = None
     for frame in _frames():
         file = os.path.abspath(frame.f_code.co_filename)

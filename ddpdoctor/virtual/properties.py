@@ -1,4 +1,4 @@
-"""What torch.cuda.get_device_properties says of a virtual GPU: an 80 GB data centre card of 2020."""
+"""What torch.cuda.get_device_properties says of a virtual GPU: a data centre card of 2020."""
 
 from __future__ import annotations
 

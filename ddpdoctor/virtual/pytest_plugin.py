@@ -1,7 +1,7 @@
 """pytest's fixture and marker for virtual GPUs.
 
-@pytest.mark.virtual_gpus(8, memory="16GiB") runs one test with that many; the fixture `virtual_gpus`
-gives two of 80 GiB where no marker says otherwise.
+@pytest.mark.virtual_gpus(8, memory="16GiB") runs one test with that many; the fixture
+`virtual_gpus` gives two of 80 GiB where no marker says otherwise.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ _DEFAULT_SEED = 67280421310721
 
 
 class DeviceGenerator(torch._C.Generator):
-    """A CPU generator that says it belongs to a CUDA device. Offsets, which only CUDA's have, stay 0."""
+    """A CPU generator that says it belongs to a CUDA device. Offsets, which only CUDA's have, stay
+    0.
+    """
 
     _index: int
 

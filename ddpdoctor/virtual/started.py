@@ -1,4 +1,4 @@
-"""What happens in an injected process once torch is imported: virtual GPUs first, then the hooks."""
+"""What happens in an injected process once torch is imported: virtual GPUs, then the hooks."""
 
 from __future__ import annotations
 

@@ -91,10 +91,12 @@ _placers: list[Placer] = []
 
 
 def _install_sharing(placer: Placer, patches: Patches) -> None:
-    """Tensors on queues between processes: CUDA shares their memory, and so does a shared CPU storage."""
+    """Tensors on queues between processes: CUDA shares their memory, and so does a shared CPU
+    storage.
+    """
     _placers.append(placer)
     patches.then(_placers.clear)
-    reduce_tensor = reductions.reduce_tensor
+    reduce_tensor: Callable[..., Any] = reductions.reduce_tensor
 
     @functools.wraps(reduce_tensor)
     def shared_tensor(tensor: torch.Tensor) -> Any:

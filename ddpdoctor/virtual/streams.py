@@ -1,4 +1,6 @@
-"""Streams and events: work on a virtual GPU is done when the call returns, so both only keep order and time."""
+"""Streams and events: work on a virtual GPU is done when the call returns, so both only keep order
+and time.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,8 @@ class EventBase:
         index = self.process.current if stream is None else stream.device_index
         if self._device_index not in (None, index):
             raise RuntimeError(
-                f"Event device {self._device_index} does not match recording stream's device {index}."
+                f"Event device {self._device_index} does not match recording stream's device "
+                f"{index}."
             )
         self.process.memory(index)
         self._device_index = index

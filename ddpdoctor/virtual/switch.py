@@ -52,14 +52,14 @@ def switch_on(machine: Machine) -> None:
     distributed.install(placer, patches)
     threads.install(placer, patches)
     mode = PlacementMode(placer)
-    mode.__enter__()
+    mode.__enter__()  # type: ignore[no-untyped-call]
     _on.append((patches, mode))
 
 
 def switch_off() -> None:
     """Puts torch back as it was, in the thread that switched on."""
     patches, mode = _on.pop()
-    mode.__exit__(None, None, None)
+    mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
     patches.undo()
 
 

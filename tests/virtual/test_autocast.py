@@ -30,14 +30,13 @@ def operations(x):
         "mul": x * 2,
         "relu": x.relu(),
         "dropout": functional.dropout(x, 0.5),
-        "fft": x,
     }
 
 
 # CUDA Op-Specific Behavior, https://pytorch.org/docs/stable/amp.html
 FLOAT32 = {
-    "layer_norm", "softmax", "log_softmax", "exp", "sum", "norm", "pow", "cross_entropy", "mse_loss",
-    "cumsum",
+    "layer_norm", "softmax", "log_softmax", "exp", "sum", "norm", "pow", "cross_entropy",
+    "mse_loss", "cumsum",
 }  # fmt: skip
 
 

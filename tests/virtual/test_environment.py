@@ -34,7 +34,8 @@ def test_a_child_and_its_own_children_see_the_gpus():
 def test_hooks_run_in_order_after_torch_without_virtual_gpus(tmp_path):
     (tmp_path / "hooked.py").write_text(
         "import sys\n"
-        "def first(): print('first', 'torch' in sys.modules, sys.modules['torch'].cuda.is_available())\n"
+        "def first():\n"
+        "    print('first', 'torch' in sys.modules, sys.modules['torch'].cuda.is_available())\n"
         "def second(): print('second')\n"
     )
     environ = environment(

@@ -91,8 +91,8 @@ def test_the_words_of_a_kernels_own_check():
         "Expected all tensors to be on the same device, but got mat1 is on cuda:0, different from "
         "other tensors on cuda:1 (when checking argument in method wrapper_CUDA_addmm)"
         if NEW_WORDS
-        else "Expected all tensors to be on the same device, but found at least two devices, cuda:1 "
-        "and cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm)"
+        else "Expected all tensors to be on the same device, but found at least two devices, "
+        "cuda:1 and cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm)"
     )
     with pytest.raises(RuntimeError) as caught:
         layer(torch.ones(1, 2, device="cuda:0"))

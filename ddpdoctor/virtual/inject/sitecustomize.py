@@ -38,7 +38,7 @@ def _torch_imported(_: ModuleType) -> None:
 
 
 def _run_shadowed() -> None:
-    """Runs the sitecustomize that stands behind this one on sys.path, as if it were the only one."""
+    """Runs the sitecustomize that stands behind this one on sys.path, as if it were alone."""
     rest = [path for path in sys.path if os.path.abspath(path or os.curdir) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
     if spec is None or spec.loader is None:

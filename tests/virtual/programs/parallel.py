@@ -217,7 +217,9 @@ def collectives():
 
 
 def sync_batch_norm():
-    """SyncBatchNorm refuses the CPU, so the CPU's figures are those of the whole batch in one process."""
+    """SyncBatchNorm refuses the CPU, so the CPU's figures are those of the whole batch in one
+    process.
+    """
     if KIND == "cuda":
         model = nn.SyncBatchNorm.convert_sync_batchnorm(net(norm=nn.BatchNorm1d(16)))
         model = DDP(model, device_ids=IDS)

@@ -59,17 +59,23 @@ def several():
         print(here.item(), gathered, opened)
 
 
-if rule == "duplicate":
+def attempt(action):
+    try:
+        action()
+    except Exception as error:
+        if RANK == 1:
+            print(f"{type(error).__name__}: {error}")
+
+
+if rule == "unbound":
+    # Every rank's current device is cuda:0.
     dist.init_process_group("nccl")
-    nn.parallel.DistributedDataParallel(Converts().cuda(), device_ids=[RANK])
+    data_parallel = nn.parallel.DistributedDataParallel
+    attempt(lambda: data_parallel(Converts().cuda(), device_ids=[RANK]))
+    attempt(lambda: dist.all_gather_object([None, None], RANK))
+    attempt(lambda: data_parallel(Converts().to(RANK))(np.ones((1, 4))))
 elif rule == "eager":
     dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
-elif rule == "mixed":
-    dist.init_process_group("nccl")
-    nn.parallel.DistributedDataParallel(Converts().to(RANK))(np.ones((1, 4)))
-elif rule == "object":
-    dist.init_process_group("nccl")
-    dist.all_gather_object([None, None], RANK)
 elif rule == "absent":
     dist.init_process_group("nccl", timeout=timedelta(seconds=5))
     if RANK == 0:
