@@ -106,7 +106,7 @@ def _openings(
             where = _place_of(held.opened_by)
             found.append(opening(held.pid, held.device_index, held.opened_at, where))
     else:
-        index = {gpu.uuid: gpu.index for gpu in placement.gpus}
+        index = {gpu.uuid.partition("-")[2]: gpu.index for gpu in placement.gpus}
         visible = {r.pid: r.facts["visible"] for r in evidence.records if r.kind == "cuda"}
         for record in evidence.records:
             if record.kind == "context":

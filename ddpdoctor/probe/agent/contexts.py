@@ -40,12 +40,9 @@ def install(recorder: Recorder) -> None:
 
 
 def _visible() -> list[str]:
-    """UUIDs of the visible devices, by CUDA device index, in NVML's spelling."""
-    uuids = []
-    for index in range(torch.cuda.device_count()):
-        uuid = str(torch.cuda.get_device_properties(index).uuid)
-        uuids.append(uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}")
-    return uuids
+    """UUIDs of the visible devices by CUDA device index, without NVML's "GPU-" or "MIG-"."""
+    count = torch.cuda.device_count()
+    return [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
 
 
 def _watch(recorder: Recorder) -> None:

@@ -46,9 +46,9 @@ def install(recorder: Recorder) -> None:
     def watched_forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if looks["forward"] < _LOOKS:
             looks["forward"] += 1
-            for operation, tensors, message in _of_module(self):
+            for operation, tensors, message in left_buffers(self):
                 tell(operation, tensors, message)
-            for operation, tensors, message in _of_inputs(self, args, kwargs):
+            for operation, tensors, message in moved_inputs(self, args, kwargs):
                 tell(operation, tensors, message)
         return forward(self, *args, **kwargs)
 
@@ -57,7 +57,7 @@ def install(recorder: Recorder) -> None:
     def after_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         if looks["step"] < _LOOKS:
             looks["step"] += 1
-            for operation, tensors, message in _of_optimizer(optimizer):
+            for operation, tensors, message in strange_state(optimizer):
                 tell(operation, tensors, message)
 
     on_step: Any = register_optimizer_step_post_hook
@@ -67,7 +67,7 @@ def install(recorder: Recorder) -> None:
 Misplaced = tuple[str, list[dict[str, Any]], str]
 
 
-def _of_module(wrapper: Any) -> Iterator[Misplaced]:
+def left_buffers(wrapper: Any) -> Iterator[Misplaced]:
     """Buffers that are not where the module's parameters are."""
     parameter = next(wrapper.module.named_parameters(), None)
     if parameter is None or len({p.device for p in wrapper.module.parameters()}) > 1:
@@ -86,7 +86,9 @@ def _of_module(wrapper: Any) -> Iterator[Misplaced]:
             return
 
 
-def _of_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Misplaced]:
+def moved_inputs(
+    wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[Misplaced]:
     """Inputs on another GPU than device_ids[0], which DDP copies at every forward."""
     if not wrapper.device_ids:
         return
@@ -103,7 +105,7 @@ def _of_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> I
             return
 
 
-def _of_optimizer(optimizer: torch.optim.Optimizer) -> Iterator[Misplaced]:
+def strange_state(optimizer: torch.optim.Optimizer) -> Iterator[Misplaced]:
     """State tensors that are not where their parameter is (scalars such as `step` may be)."""
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
