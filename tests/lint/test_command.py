@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from ddpdoctor.cli import main
 
 BAD = """\
 import os
@@ -26,11 +30,28 @@ CLEAN = SAFE.replace("cuda(0)", "cuda()")
 FOUND = ["DDP103", "DDP104"]
 
 
-def run(*arguments: str, cwd: Path, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ddpdoctor", "lint", *arguments]
-    return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        command, cwd=cwd, capture_output=True, text=True, timeout=60, **options
-    )
+@dataclass(frozen=True)
+class Result:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`ddpdoctor lint ARGUMENTS` from a folder, in this process: a new one takes a second each."""
+
+    def run(*arguments: str, cwd: Path) -> Result:
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["ddpdoctor", "lint", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Result(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture
@@ -42,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 # -- reports ------------------------------------------------------------------------------------
 
 
-def test_findings_are_told_and_give_exit_code_1(folder: Path) -> None:
+def test_findings_are_told_and_give_exit_code_1(run: Run, folder: Path) -> None:
     result = run("train.py", cwd=folder)
     assert (result.returncode, result.stderr) == (1, "")
     assert "train.py:8" in result.stdout
@@ -52,21 +73,23 @@ def test_findings_are_told_and_give_exit_code_1(folder: Path) -> None:
     assert "`--fix` repairs 1 and `--fix --unsafe-fixes` repairs 2 of 2" in result.stdout
 
 
-def test_a_clean_program_gives_exit_code_0_and_says_what_was_looked_at(folder: Path) -> None:
+def test_a_clean_program_gives_exit_code_0_and_says_what_was_looked_at(
+    run: Run, folder: Path
+) -> None:
     (folder / "train.py").write_text(CLEAN)
     result = run("train.py", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == "No misplacement found: 1 file looked at, 1 distributed program.\n"
 
 
-def test_no_path_means_the_current_folder(folder: Path) -> None:
+def test_no_path_means_the_current_folder(run: Run, folder: Path) -> None:
     assert run(cwd=folder).stdout == run(".", cwd=folder).stdout
     assert run(cwd=folder).returncode == 1
 
 
 @pytest.mark.parametrize("output_format", ["concise", "json", "sarif", "github"])
 def test_other_formats_have_the_report_alone_on_standard_output(
-    folder: Path, output_format: str
+    run: Run, folder: Path, output_format: str
 ) -> None:
     result = run("--output-format", output_format, "train.py", cwd=folder)
     assert result.returncode == 1
@@ -81,7 +104,7 @@ def test_other_formats_have_the_report_alone_on_standard_output(
     assert codes == FOUND
 
 
-def test_json_has_the_names_of_ruff(folder: Path) -> None:
+def test_json_has_the_names_of_ruff(run: Run, folder: Path) -> None:
     result = run("--output-format", "json", "train.py", cwd=folder)
     first, second = json.loads(result.stdout)
     assert {"code", "message", "severity", "filename", "location", "end_location", "fix"} <= set(
@@ -97,7 +120,7 @@ def test_json_has_the_names_of_ruff(folder: Path) -> None:
 # -- repairs ------------------------------------------------------------------------------------
 
 
-def test_fix_makes_the_safe_repairs_and_tells_what_is_left(folder: Path) -> None:
+def test_fix_makes_the_safe_repairs_and_tells_what_is_left(run: Run, folder: Path) -> None:
     result = run("--fix", "train.py", cwd=folder)
     assert (result.returncode, result.stderr) == (1, "")
     assert (folder / "train.py").read_text() == SAFE
@@ -106,7 +129,7 @@ def test_fix_makes_the_safe_repairs_and_tells_what_is_left(folder: Path) -> None
     assert result.stdout.endswith("1 finding repaired in 1 file.\n")
 
 
-def test_with_the_unsafe_repairs_nothing_is_left(folder: Path) -> None:
+def test_with_the_unsafe_repairs_nothing_is_left(run: Run, folder: Path) -> None:
     result = run("--fix", "--unsafe-fixes", "train.py", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
@@ -119,13 +142,13 @@ def test_with_the_unsafe_repairs_nothing_is_left(folder: Path) -> None:
     assert again.stdout.endswith("Nothing to repair.\n")
 
 
-def test_repairs_beside_json_are_told_on_standard_error(folder: Path) -> None:
+def test_repairs_beside_json_are_told_on_standard_error(run: Run, folder: Path) -> None:
     result = run("--fix", "--output-format", "json", "train.py", cwd=folder)
     assert [one["code"] for one in json.loads(result.stdout)] == ["DDP103"]
     assert "1 finding repaired in 1 file." in result.stderr
 
 
-def test_diff_shows_the_repairs_and_writes_nothing(folder: Path) -> None:
+def test_diff_shows_the_repairs_and_writes_nothing(run: Run, folder: Path) -> None:
     before = (folder / "train.py").stat().st_mtime_ns
     result = run("--diff", "train.py", cwd=folder)
     assert result.returncode == 1
@@ -140,7 +163,7 @@ def test_diff_shows_the_repairs_and_writes_nothing(folder: Path) -> None:
     assert (folder / "train.py").stat().st_mtime_ns == before
 
 
-def test_diff_of_nothing_gives_exit_code_0(folder: Path) -> None:
+def test_diff_of_nothing_gives_exit_code_0(run: Run, folder: Path) -> None:
     (folder / "train.py").write_text(SAFE)
     result = run("--diff", "train.py", cwd=folder)
     assert (result.returncode, result.stdout) == (0, "")
@@ -157,7 +180,7 @@ def test_diff_of_nothing_gives_exit_code_0(folder: Path) -> None:
     ],
     ids=["plain", "windows", "byte order mark", "latin-1"],
 )
-def test_patch_makes_of_the_diff_what_fix_makes(folder: Path, data: bytes) -> None:
+def test_patch_makes_of_the_diff_what_fix_makes(run: Run, folder: Path, data: bytes) -> None:
     path = folder / "train.py"
     path.write_bytes(data)
     command = [sys.executable, "-m", "ddpdoctor", "lint", "--diff", "--unsafe-fixes", "train.py"]
@@ -170,7 +193,7 @@ def test_patch_makes_of_the_diff_what_fix_makes(folder: Path, data: bytes) -> No
     assert path.read_bytes() == patched != data
 
 
-def test_unsafe_fixes_alone_is_refused(folder: Path) -> None:
+def test_unsafe_fixes_alone_is_refused(run: Run, folder: Path) -> None:
     result = run("--unsafe-fixes", "train.py", cwd=folder)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "ddpdoctor: --unsafe-fixes goes with --fix or --diff\n"
@@ -190,7 +213,7 @@ def test_unsafe_fixes_alone_is_refused(folder: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_line(
-    tmp_path: Path, name: str, data: bytes, reason: str | None
+    run: Run, tmp_path: Path, name: str, data: bytes, reason: str | None
 ) -> None:
     (tmp_path / name).write_bytes(data)
     for options in ([], ["--fix"], ["--diff"]):
@@ -203,28 +226,28 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(
         assert (tmp_path / name).read_bytes() == data
 
 
-def test_a_broken_file_in_a_folder_is_named_and_the_rest_is_judged(folder: Path) -> None:
-    (folder / "broken.py").write_text("import torch.distributed\nif __name__ == '__main__' x\n")
+def test_a_broken_file_in_a_folder_is_named_and_the_rest_is_judged(run: Run, folder: Path) -> None:
+    (folder / "broken.py").write_text(BAD + "if __name__ x\n")
     result = run(".", cwd=folder)
     assert result.returncode == 1
-    assert "Skipped broken.py: syntax error at line 2" in result.stdout
+    assert "Skipped broken.py: syntax error at line 10" in result.stdout
     assert "DDP103" in result.stdout
 
 
-def test_a_missing_path_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_missing_path_is_one_clear_line(run: Run, tmp_path: Path) -> None:
     result = run("nothing.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "ddpdoctor: nothing.py: no such file or folder\n"
 
 
-def test_a_folder_without_python_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_folder_without_python_is_one_clear_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     result = run(".", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "ddpdoctor: .: no Python file in this folder\n"
 
 
-def test_a_program_that_is_not_distributed_is_not_called_healthy(tmp_path: Path) -> None:
+def test_a_program_that_is_not_distributed_is_not_called_healthy(run: Run, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("import torch\ntorch.ones(1).cuda()\n")
     result = run("plain.py", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
@@ -234,13 +257,13 @@ def test_a_program_that_is_not_distributed_is_not_called_healthy(tmp_path: Path)
 
 
 @pytest.mark.parametrize("option", ["--select", "--ignore"])
-def test_an_unknown_rule_is_one_clear_line(folder: Path, option: str) -> None:
+def test_an_unknown_rule_is_one_clear_line(run: Run, folder: Path, option: str) -> None:
     result = run(option, "DDP101,XYZ", "train.py", cwd=folder)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "ddpdoctor: unknown rule XYZ; `ddpdoctor rules` lists them\n"
 
 
-def test_rules_can_be_chosen_and_left_out(folder: Path) -> None:
+def test_rules_can_be_chosen_and_left_out(run: Run, folder: Path) -> None:
     for options, codes in (
         (["--select", "DDP103"], ["DDP103"]),
         (["--select", "ddp1"], FOUND),
@@ -251,7 +274,15 @@ def test_rules_can_be_chosen_and_left_out(folder: Path) -> None:
         assert [one["code"] for one in json.loads(result.stdout)] == codes
 
 
-def test_a_reader_that_stops_early_sees_no_traceback(folder: Path) -> None:
+def test_the_exit_code_is_that_of_the_process(folder: Path) -> None:
+    for name, code in (("train.py", 1), ("missing.py", 2)):
+        command = [sys.executable, "-m", "ddpdoctor", "lint", name]
+        assert (
+            subprocess.run(command, cwd=folder, capture_output=True, timeout=60).returncode == code
+        )
+
+
+def test_a_reader_that_stops_early_sees_no_traceback(run: Run, folder: Path) -> None:
     (folder / "train.py").write_text(BAD + "torch.ones(1).cuda(0)\n" * 500)
     command = f"{sys.executable} -m ddpdoctor lint train.py 2>errors | head -1"
     first = subprocess.run(

@@ -1,4 +1,4 @@
-"""Repairs: the smallest edit that cures, in the names that the program has, nothing else changed."""
+"""Repairs: the smallest edit that cures, in the program's own names, and nothing else changed."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ nn.Linear(1, 1).cuda()
             "torch.cuda.set_device(slot)\nif not ready:\n    pass\nelif dist",
         ),
         (
-            'with open(os.devnull) as sink:\n\tdist.init_process_group("nccl")\n\ttorch.ones(1).cuda()',
+            'with open(os.devnull) as sink:\n\tdist.init_process_group("nccl")\n\tnn.ReLU().cuda()',
             "as sink:\n\ttorch.cuda.set_device(slot)\n\tdist",
         ),
         (
@@ -403,14 +403,13 @@ BOUND = (
             "net.load_state_dict(torch.load('x.pt', map_location=\"cpu\"))",
         ),
         (
-            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load(\n    ('x.pt'),  # ours\n))",
-            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load(\n"
+            "net = nn.ReLU().cuda()\nnet.load_state_dict(torch.load(\n    ('x.pt'),  # ours\n))",
+            "net = nn.ReLU().cuda()\nnet.load_state_dict(torch.load(\n"
             "    ('x.pt'), map_location=\"cpu\",  # ours\n))",
         ),
         (
-            "net = nn.Linear(1, 1).cuda()\nnet.load_state_dict(torch.load('x.pt', map_location=None))",
-            "net = nn.Linear(1, 1).cuda()\n"
-            "net.load_state_dict(torch.load('x.pt', map_location=\"cpu\"))",
+            "net = nn.ReLU().cuda()\nnet.load_state_dict(torch.load('x.pt', map_location=None))",
+            "net = nn.ReLU().cuda()\nnet.load_state_dict(torch.load('x.pt', map_location=\"cpu\"))",
         ),
         (
             "count = torch.tensor([1.0])\ndist.all_reduce(count)",

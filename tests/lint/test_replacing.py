@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,31 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     with pytest.raises(DdpdoctorError, match=r"train\.py: cannot be written: No such file"):
         replace_files({path: b"a"}, {path: b"A"})
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may write to; pytest's own are for one alone."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without rights")
+def test_a_file_that_may_not_be_written_is_left_alone(open_folder: Path) -> None:
+    path = open_folder / "train.py"
+    path.write_bytes(b"old")
+    os.seteuid(65534)
+    try:
+        with pytest.raises(
+            DdpdoctorError, match=r"train\.py: cannot be written: Permission denied"
+        ):
+            replace_files({path: b"old"}, {path: b"new"})
+    finally:
+        os.seteuid(0)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(open_folder) == ["train.py"]
 
 
 def _largest_file_is_64_bytes() -> None:
