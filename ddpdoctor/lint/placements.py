@@ -61,7 +61,9 @@ def register_buffer(keep: Event) -> Repair | None:
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     assignment = statement.body[0]
-    if not isinstance(assignment, cst.Assign) or len(assignment.targets) != 1:
+    if not isinstance(assignment, (cst.Assign, cst.AnnAssign)) or assignment.value is None:
+        return None
+    if isinstance(assignment, cst.Assign) and len(assignment.targets) != 1:
         return None
     value = Place(module, assignment.value)
     if keep.detail["what"] != "this tensor":
