@@ -101,6 +101,15 @@ class Apis:
                 return None
         return found
 
+    def kind(self, cls: str) -> str | None:
+        """The kind of a library's class, such as "module"; "package.*" means every class in it."""
+        head = self.canonical(cls)
+        facts = self.classes.get(head)
+        while facts is None and "." in head:
+            head = head.rpartition(".")[0]
+            facts = self.classes.get(f"{head}.*")
+        return None if facts is None else facts.get("kind")
+
     @cached_property
     def _anywhere(self) -> dict[str, Api]:
         return {name[2:]: api for name, api in self.calls.items() if name.startswith("*.")}

@@ -82,7 +82,7 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     if method is not None and arguments.positional and owner.rpartition(".")[2][:1].isupper():
         rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
         return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
-    if name.startswith("torch.nn.") and last[:1].isupper():
+    if last[:1].isupper() and run.apis.kind(name) == "module":
         device = arguments.named.get("device")
         if device is not None:
             note_creation(run, name, as_device(device, run.path), device, arguments, place)

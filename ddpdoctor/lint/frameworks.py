@@ -47,7 +47,7 @@ def run_framework(call: Call) -> Value:
         return named_value(run, word)
     if facts["does"] == "runs":
         return Unknown()
-    made = Object(Name(call.name), {"#made": Const(call)}, call.place)
+    made = Object(Name(call.name), {"#settings": Const(call)}, call.place)
     module = call.argument("module")
     if module is not None:
         run.heap.write(made.attributes, "#wrapped", module)
@@ -83,7 +83,7 @@ def open_group_and_bind(call: Call) -> None:
 def _maker(call: Call) -> Call:
     """The call that made the receiver: Trainer(devices=4).fit(model) runs as Trainer() says."""
     if isinstance(call.receiver, Object):
-        made = call.receiver.attributes.get("#made")
+        made = call.receiver.attributes.get("#settings")
         if isinstance(made, Const):
             maker: Call = made.value
             return maker

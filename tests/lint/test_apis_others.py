@@ -72,3 +72,43 @@ def test_a_default_card(check):
         clip.load("ViT-B/32")
         """
     )
+
+
+def test_metrics_and_transforms_move_like_modules(check):
+    check(
+        SETUP
+        + """
+import torchaudio, torchmetrics
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.spectrum = torchaudio.transforms.MelSpectrogram()
+        self.inside = torchmetrics.MeanMetric()
+        self.meters = {"train": torchmetrics.MeanMetric()}  # DDP106
+
+    def forward(self, x):
+        y = self.spectrum(self.fc(x))
+        self.inside(y)
+        self.meters["train"](y)
+        return y
+
+Net().to(local_rank)(torch.ones(2, device=local_rank))
+"""
+    )
+
+
+def test_a_library_that_knows_the_first_card_only(check):
+    check(
+        """
+        def worker(rank, ranks):
+            torch.cuda.set_device(rank)
+            import taichi as ti
+            ti.init(arch=ti.cuda)  # DDP103
+            ti.init(arch=ti.cpu)
+            dist.init_process_group("nccl", rank=rank, world_size=ranks)
+
+        mp.spawn(worker, args=(2,), nprocs=2)
+        """
+    )

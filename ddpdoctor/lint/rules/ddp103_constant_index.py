@@ -27,7 +27,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         if written != event.place:
             related = ((event.place, "takes effect here"),)
         what = f"the default of {option}" if option else "a constant"
-        if isinstance(written.node, cst.Call) and not option:
+        if constant.origin and isinstance(written.node, cst.Call) and not option:
             what = "what this call gives before the process is bound"
         verb = "binds the process" if event.kind == "bind" else "goes"
         yield Draft(
