@@ -106,6 +106,8 @@ def _on_nodes(job: Job, request: Request) -> ProbeReport:
     host, port = nodes.endpoint(job.rendezvous, job.nnodes, job.node_rank)
     if not job.command:
         raise DdpdoctorError("the reference job runs on one node; give a script with --nnodes")
+    if job.launcher != "torchrun":
+        raise DdpdoctorError("--nnodes goes with torchrun; this program starts its ranks itself")
     if job.node_rank > 0:
         mine = _node_run(job, request.timeout)
         nodes.send(host, port, job.node_rank, mine)
@@ -142,6 +144,8 @@ def _check(request: Request) -> None:
         raise DdpdoctorError(f"--nproc {request.nproc}: a job has at least one rank")
     if request.timeout <= 0:
         raise DdpdoctorError(f"--timeout {request.timeout:g}: give a number of seconds above 0")
+    if request.corrected and (not request.command or request.nnodes > 1):
+        raise DdpdoctorError("--corrected takes a script, and runs it on one node")
     if importlib.util.find_spec("torch") is None:
         raise DdpdoctorError(
             "probe runs programs with PyTorch, which is not installed beside ddpdoctor: "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ from ddpdoctor.probe.results import ProbeRun
 from ddpdoctor.probe.run import run
 
 HANGS = Path(__file__).parents[2] / "fixtures" / "hangs"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run folders stay for people to read; those of the tests go where pytest clears up."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = str(tmp_path_factory.mktemp("tmp"))
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

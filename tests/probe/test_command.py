@@ -21,9 +21,23 @@ from ddpdoctor.findings import DdpdoctorError
         (["--virtual", "."], ". is a folder; give the script that starts the training"),
         (["--virtual", "no-such-program"], "no program of that name is on PATH"),
         (["--virtual", "--nnodes", "2", __file__], "several nodes need --rdzv-endpoint HOST:PORT"),
+        (["--virtual", "--corrected"], "--corrected takes a script, and runs it on one node"),
         (
-            [*("--virtual", "--nnodes", "2", "--node-rank", "2"), *("--rdzv-endpoint", "a:1", "x")],
-            "",
+            ["--virtual", "--nnodes", "2", "--node-rank", "2", "--rdzv-endpoint", "a:1", __file__],
+            "--node-rank 2: with --nnodes 2 it is 0 to 1",
+        ),
+        (
+            ["--virtual", "--nnodes", "2", "--rdzv-endpoint", "a:1"],
+            "the reference job runs on one node; give a script with --nnodes",
+        ),
+        (
+            [
+                *("--virtual", "--launcher", "none", "--nnodes", "2"),
+                "--rdzv-endpoint",
+                "a:1",
+                __file__,
+            ],
+            "--nnodes goes with torchrun; this program starts its ranks itself",
         ),
     ],
 )
