@@ -201,12 +201,7 @@ def instantiate(run: Run, cls: Class, arguments: Arguments, place: Place) -> Val
     from ddpdoctor.lint.tensors import new_module
 
     instance = Object(cls, {}, place)
-    kinds = {
-        facts.get("kind")
-        for base in cls.library_bases()
-        if (facts := run.apis.classes.get(run.apis.canonical(base))) is not None
-    }
-    if "module" in kinds:
+    if any(run.apis.kind(base) == "module" for base in cls.library_bases()):
         new_module(run, instance)
     initializer = class_attribute(cls, "__init__")
     if initializer is not None:
