@@ -354,6 +354,43 @@ main()
     assert after.count("torch.cuda.set_device") == 1
 
 
+PLAIN = b"""\
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def main(slot):
+\tif slot >= 0:
+\t    # the group
+\t    dist.init_process_group("nccl")
+\ttorch.ones(1).cuda()
+
+
+main(int(os.environ["LOCAL_RANK"]))"""
+LINE = b"\t    torch.cuda.set_device(slot)\n"
+FORMATS = {
+    "no last newline": PLAIN,
+    "windows": PLAIN.replace(b"\n", b"\r\n"),
+    "old Mac": PLAIN.replace(b"\n", b"\r"),
+    "byte order mark": b"\xef\xbb\xbf" + PLAIN,
+    "declared encoding": b"# coding: latin-1\n# \xe9\n" + PLAIN + b"  # \xe9",
+    "form feeds": PLAIN.replace(b"\n\n\n", b"\n\x0c\n\n"),
+    "blanks at line ends": PLAIN.replace(b"\n", b" \n") + b"\n   \n\t\n",
+    "odd separators": PLAIN + b"  # \xe2\x80\xa8 \x0b \xc2\x85\n",
+}
+
+
+@pytest.mark.parametrize("data", FORMATS.values(), ids=FORMATS.keys())
+def test_all_else_stays_byte_for_byte(train: Path, data: bytes) -> None:
+    fixed(train, data)
+    after = train.read_bytes()
+    end = b"\r\n" if b"\r\n" in data else b"\r" if b"\r" in data else b"\n"
+    assert after.count(LINE.replace(b"\n", end)) == 1
+    assert after.replace(LINE.replace(b"\n", end), b"") == data
+
+
 # -- other repairs ------------------------------------------------------------------------------
 
 RANK = 'int(os.environ.get("LOCAL_RANK", 0))'
