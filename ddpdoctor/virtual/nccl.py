@@ -134,8 +134,7 @@ class Communicator:
 
     def _meet(self, key: str, ranks: Any, index: int) -> None:
         device = self._process.devices()[index]
-        # NCCL_HOSTID stands for the host's name in NCCL, too (environment variables).
-        own = [os.environ.get("NCCL_HOSTID", socket.gethostname()), device.uuid]
+        own = [_machine(), device.uuid]
         self._store.set(f"{key}/{self._rank}", json.dumps(own))
         keys = [f"{key}/{rank}" for rank in ranks]
         try:
@@ -164,6 +163,15 @@ class Communicator:
                 "process exiting prematurely.",
                 "",
             )
+
+
+def _machine() -> str:
+    """What tells machines apart: NCCL_HOSTID, as in NCCL, or else the host and torchrun's node.
+
+    So several nodes can be tried out on one machine, each with its own virtual GPUs.
+    """
+    node = f"{socket.gethostname()}/{os.environ.get('GROUP_RANK', 0)}"
+    return os.environ.get("NCCL_HOSTID", node)
 
 
 def _nccl_error(result: str, meaning: str, last: str) -> Exception:

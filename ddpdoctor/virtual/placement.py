@@ -139,7 +139,8 @@ def _checked_message(
     if operation == "aten::convolution" and CPU_INDEX in (label.index, common.index):
         # aten/src/ATen/native/Convolution.cpp, check_input_same_type_as_parameters
         kinds = {name: tensor.type() for name, tensor, _ in placed}
-        return f"Input type ({kinds['input']}) and {argument} type ({kinds[argument]}) should be the same"
+        kind, other = kinds["input"], kinds[argument]
+        return f"Input type ({kind}) and {argument} type ({other}) should be the same"
     if operation in _BORROWED_CHECKS:
         argument = _BORROWED_CHECKS[operation][1].get(argument, argument)
     first, second = common.device, label.device

@@ -38,9 +38,9 @@ def run(command: list[str], environ: dict[str, str], limit: float) -> subprocess
 def torchrun() -> Launch:
     """torchrun(nproc, script, *arguments, gpus=N): gpus=0 runs on the plain CPU."""
 
-    def launch(nproc, script, *arguments, gpus=0, limit=240, ledger=None):
-        environ = environment(gpus, ledger=ledger) if gpus else dict(os.environ)
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    def launch(nproc, script, *arguments, gpus=0, limit=240, node=("--standalone",)):
+        environ = environment(gpus) if gpus else dict(os.environ)
+        command = [sys.executable, "-m", "torch.distributed.run", *node]
         command += ["--nproc-per-node", str(nproc), str(script), *map(str, arguments)]
         return run(command, environ, limit)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,22 @@ def test_device_id_forms_the_communicator_at_once(torchrun):
 def test_a_rank_that_never_comes_ends_in_a_diagnosis(torchrun):
     done = torchrun(2, PROGRAMS / "rules.py", "absent", gpus=2)
     assert "rank 0 waited 0:00:05 for rank 1 to join the NCCL communicator" in done.stderr
+
+
+def test_two_nodes_on_one_machine_have_their_own_gpus(torchrun):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def node(number):
+        options = ("--nnodes=2", f"--node-rank={number}", "--rdzv-backend=c10d")
+        options += (f"--rdzv-endpoint={endpoint}",)
+        return torchrun(1, PROGRAMS / "rules.py", "nodes", gpus=1, node=options)
+
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(node, range(2)))
+    assert [each.returncode for each in done] == [0, 0], done[0].stderr[-3000:]
+    assert sorted(each.stdout for each in done) == ["2.0 0 0\n", "2.0 0 1\n"]
 
 
 def test_which_tensors_a_group_takes(torchrun):

@@ -76,6 +76,13 @@ if rule == "unbound":
     attempt(lambda: data_parallel(Converts().to(RANK))(np.ones((1, 4))))
 elif rule == "eager":
     dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
+elif rule == "nodes":
+    torch.cuda.set_device(RANK)
+    dist.init_process_group("nccl")
+    total = torch.ones(1, device="cuda")
+    dist.all_reduce(total)
+    print(total.item(), torch.cuda.current_device(), os.environ["GROUP_RANK"])
+    dist.destroy_process_group()
 elif rule == "absent":
     dist.init_process_group("nccl", timeout=timedelta(seconds=5))
     if RANK == 0:
