@@ -198,9 +198,12 @@ def _default(function: Function, name: str, arguments: Arguments) -> Value:
 
 def instantiate(run: Run, cls: Class, arguments: Arguments, place: Place) -> Value:
     """Makes an instance: of a dataclass by its fields, else through __init__."""
+    from ddpdoctor.lint.processes import PROCESSES, numbered
     from ddpdoctor.lint.tensors import new_module
 
     instance = Object(cls, {}, place)
+    if any(name in PROCESSES for name in cls.library_bases()):
+        arguments = numbered(arguments)
     if any(run.apis.kind(base) == "module" for base in cls.library_bases()):
         new_module(run, instance)
     initializer = class_attribute(cls, "__init__")

@@ -130,6 +130,7 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
         run.frames.pop()
     if any(name in _ENUMERATIONS for name in cls.library_bases()):
         _make_members(cls)
+    _tell_base(run, cls)
     decorators = [evaluate(run, decorator.decorator) for decorator in node.decorators]
     is_record = _is_record(run, decorators) or any(
         name in ("typing.NamedTuple", "typing_extensions.NamedTuple")
@@ -148,6 +149,18 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
             if isinstance(result, Class):
                 cls = result
     return cls
+
+
+def _tell_base(run: Run, cls: Class) -> None:
+    """__init_subclass__ of the next class above that has one, where registries are kept."""
+    from ddpdoctor.lint.attributes import class_attribute
+    from ddpdoctor.lint.calls import call
+
+    for base in cls.bases:
+        told = class_attribute(base, "__init_subclass__") if isinstance(base, Class) else None
+        if told is not None:
+            call(run, told, Arguments((cls,)), cls.origin or run.place(run.frame.module.tree()))
+            return
 
 
 _ENUMERATIONS = ("enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag")

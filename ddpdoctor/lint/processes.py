@@ -9,9 +9,11 @@ from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
 from ddpdoctor.lint.values import (
     Arguments,
+    Class,
     Const,
     Dict,
     Index,
+    Method,
     Name,
     Object,
     Place,
@@ -21,6 +23,8 @@ from ddpdoctor.lint.values import (
     Value,
 )
 
+PROCESSES = ("multiprocessing.Process", "torch.multiprocessing.Process")
+THREAD = "threading.Thread"
 EXECUTOR = "concurrent.futures.ThreadPoolExecutor"
 
 
@@ -56,17 +60,35 @@ def run_process(
     """multiprocessing.Process(target, args): one of several when a loop numbers them."""
     if target is None:
         return Object(Name("multiprocessing.Process"), {}, place)
-    given = _items(run, arguments)
+    items = _items(run, arguments)
     named = resolve(keywords, run.path) if keywords is not None else None
-    entries = (
-        {k: _numbered(v) for k, v in named.entries.items() if isinstance(k, str)}
-        if isinstance(named, Dict)
-        else {}
-    )
-    numbered = Arguments(tuple(_numbered(value) for value in given.positional), entries, given.open)
-    run.record("spawn", "Process", place, arguments=numbered)
-    _run_process(run, target, numbered, place, alone=False)
+    entries = named.entries if isinstance(named, Dict) else {}
+    by_name = {name: value for name, value in entries.items() if isinstance(name, str)}
+    given = numbered(Arguments(items.positional, by_name, items.open))
+    run.record("spawn", "Process", place, arguments=given)
+    _run_process(run, target, given, place, alone=False)
     return Object(Name("multiprocessing.Process"), {}, place)
+
+
+def numbered(arguments: Arguments) -> Arguments:
+    """The arguments of a process that a loop starts."""
+    named = {name: _numbered(value) for name, value in arguments.named.items()}
+    return Arguments(tuple(map(_numbered, arguments.positional)), named, arguments.open)
+
+
+def start(run: Run, started: Object, owner: str, place: Place) -> Value:
+    """start() of an instance of a class that derives from Process or Thread: runs its run()."""
+    from ddpdoctor.lint.attributes import class_attribute
+
+    body = class_attribute(started.cls, "run") if isinstance(started.cls, Class) else None
+    if body is None:
+        return Const(None)
+    target = Method(started, resolve(body, run.path))
+    if owner == THREAD:
+        return in_thread(run, target, Arguments(), place)
+    run.record("spawn", "Process", place)
+    _run_process(run, target, Arguments(), place, alone=False)
+    return Const(None)
 
 
 def _numbered(value: Value) -> Value:
@@ -112,7 +134,7 @@ def run_thread(
         given = _items(run, arguments)
         entries = named.entries if isinstance(named, Dict) else {}
         in_thread(run, target, Arguments(given.positional, dict(entries), given.open), place)
-    return Object(Name("threading.Thread"), {}, place)
+    return Object(Name(THREAD), {}, place)
 
 
 def in_thread(

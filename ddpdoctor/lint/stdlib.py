@@ -10,7 +10,16 @@ from typing import Any
 from ddpdoctor.lint import operators
 from ddpdoctor.lint.branches import Dead, resolve
 from ddpdoctor.lint.options import NAMESPACE, PARSER, new_parser, parser_method
-from ddpdoctor.lint.processes import EXECUTOR, run_executor, run_process, run_thread, submit
+from ddpdoctor.lint.processes import (
+    EXECUTOR,
+    PROCESSES,
+    THREAD,
+    run_executor,
+    run_process,
+    run_thread,
+    start,
+    submit,
+)
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     NAMED_TUPLE,
@@ -48,6 +57,8 @@ def standard_method(
         return None
     if owner == PARSER:
         return parser_method(run, receiver, name, arguments, place)
+    if owner in (*PROCESSES, THREAD) and name == "start":
+        return start(run, receiver, owner, place)
     if owner == EXECUTOR and name in ("submit", "map"):
         return submit(run, receiver, arguments, place, each=name == "map")
     if owner == "concurrent.futures.Future" and name == "result":
@@ -177,8 +188,28 @@ def _namespace_method(
 
     if name in ("clone", "copy", "deepcopy"):
         return copied(receiver, run, 0)
+    if name in ("merge_from_file", "merge_from_list"):
+        _override(run, receiver, "")
+        return Const(None)
     method = native_method(run, Dict(receiver.attributes), name)
     return method.call(arguments, place) if isinstance(method, Native) else None
+
+
+def _override(run: Run, config: Object, above: str) -> None:
+    """A file that is not seen may change every constant: each becomes the default of a setting."""
+    for key, held in list(config.attributes.items()):
+        name = f"{above}{key}"
+        value = resolve(held, run.path)
+        if isinstance(value, Object):
+            _override(run, value, f"{name}.")
+        elif isinstance(value, Const) and value.value is not None:
+            setting = Unknown(
+                ("setting", id(config.attributes), key),
+                default=value,
+                given=name,
+                origin=value.origin,
+            )
+            run.heap.write(config.attributes, key, setting)
 
 
 def _merge(run: Run, arguments: Arguments, place: Place) -> Value:
@@ -335,6 +366,52 @@ def _import_module(run: Run, arguments: Arguments, place: Place) -> Value:
     return Unknown()
 
 
+def _locate(run: Run, arguments: Arguments, place: Place) -> Value:
+    """pydoc.locate("package.module.Class")."""
+    path = arguments.get(0, "path")
+    if isinstance(path, Const) and isinstance(path.value, str):
+        return by_dotted_path(run, path.value, place)
+    return Unknown()
+
+
+def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:
+    """What a dotted path leads to: the longest module there is, then its attributes."""
+    from ddpdoctor.lint.attributes import get_attribute, import_module
+
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        if run.project.find(module, run.frame.module) is not None:
+            value = import_module(run, module)
+            for name in parts[length:]:
+                value = resolve(get_attribute(run, value, name, place), run.path)
+            return value
+    return Name(run.apis.canonical(dotted))
+
+
+def _instantiate(run: Run, arguments: Arguments, place: Place) -> Value:
+    """hydra.utils.instantiate(config): calls the config's _target_ with its other entries."""
+    from ddpdoctor.lint.calls import call
+
+    config = resolve(arguments.get(0, "config") or Unknown(), run.path)
+    held = config.attributes if isinstance(config, Object) else {}
+    entries = config.entries if isinstance(config, Dict) else held
+    target = resolve(entries.get("_target_", Unknown()), run.path)
+    if not isinstance(target, Const) or not isinstance(target.value, str):
+        return Unknown()
+    named = {k: v for k, v in entries.items() if isinstance(k, str) and k[:1] not in "_#"}
+    given = Arguments(arguments.positional[1:], {**named, **arguments.named}, arguments.open)
+    return call(run, by_dotted_path(run, target.value, place), given, place)
+
+
+def _structured(run: Run, arguments: Arguments, place: Place) -> Value:
+    """OmegaConf.structured(Config): an instance of a dataclass, that the command line can set."""
+    from ddpdoctor.lint.options import call_with_options
+
+    given = arguments.get(0) or Unknown()
+    return call_with_options(run, given, place) if isinstance(given, Class) else given
+
+
 def _add_to_search_path(run: Run, arguments: Arguments, place: Place) -> Value:
     """sys.path.append("lib"), sys.path.insert(0, ...): a constant folder is searched from here."""
     value = resolve(arguments.positional[-1], run.path) if arguments.positional else Unknown()
@@ -428,6 +505,13 @@ _FUNCTIONS: dict[str, Standard] = {
     "os.path.expanduser": _same_path,
     "pathlib.Path": _join_path,
     "importlib.import_module": _import_module,
+    "pydoc.locate": _locate,
+    "hydra.utils.get_class": _locate,
+    "hydra.utils.get_method": _locate,
+    "hydra.utils.get_object": _locate,
+    "hydra.utils.instantiate": _instantiate,
+    "hydra.utils.call": _instantiate,
+    "omegaconf.OmegaConf.structured": _structured,
     "sys.path.append": _add_to_search_path,
     "sys.path.insert": _add_to_search_path,
     "typing.cast": lambda run, arguments, place: arguments.get(1) or Unknown(),

@@ -139,6 +139,27 @@ CHOICES = {
         import jobs.train
         vars(jobs.train)["run"](work)
         """,
+    "hydra's instantiate": """
+        from hydra.utils import instantiate
+        instantiate({"_target_": "jobs.train.Job", "work": work}).run()
+        """,
+    "pydoc's locate": """
+        from pydoc import locate
+        locate("jobs.train.run")(work)
+        """,
+    "registry of subclasses": """
+        class Job:
+            known = {}
+
+            def __init_subclass__(cls, **named):
+                Job.known[cls.__name__] = cls
+
+        class Train(Job):
+            def run(self):
+                work()
+
+        Job.known["Train"]().run()
+        """,
     "click group": """
         import click
 
@@ -182,11 +203,23 @@ CHOICES = {
         """,
 }
 
+JOBS = """
+def run(work):
+    work()
+
+class Job:
+    def __init__(self, work):
+        self.work = work
+
+    def run(self):
+        self.work()
+"""
+
 
 @pytest.mark.parametrize("way", CHOICES)
 def test_what_runs_is_chosen_by_name(check: Check, way: str) -> None:
     source = "import importlib\n" + WORK + dedent(CHOICES[way])
-    check(source, {"jobs/__init__.py": "", "jobs/train.py": "def run(work):\n    work()\n"})
+    check(source, {"jobs/__init__.py": "", "jobs/train.py": JOBS})
 
 
 def test_commands_are_run_one_by_one(check: Check) -> None:
@@ -203,5 +236,69 @@ def test_commands_are_run_one_by_one(check: Check) -> None:
             DDP(nn.Linear(2, 2).cuda())  # DDP101
 
         fire.Fire({"one": one, "two": two})
+        """
+    )
+
+
+def test_processes_as_classes(check: Check) -> None:
+    """Each instance that a loop starts is one rank; the number it gets is its local rank."""
+    check(
+        """
+        class Worker(mp.Process):
+            def __init__(self, number):
+                super().__init__()
+                self.number = number
+
+            def run(self):
+                torch.cuda.set_device(self.number)
+                dist.init_process_group("nccl", rank=self.number, world_size=4)
+                DDP(nn.Linear(2, 2).cuda(), device_ids=[self.number])
+
+        class Unbound(Worker):
+            def run(self):
+                dist.init_process_group("nccl", rank=self.number, world_size=4)  # DDP201
+                DDP(nn.Linear(2, 2).cuda())  # DDP101
+
+        for number in range(4):
+            Worker(number).start()
+            Unbound(number).start()
+        """
+    )
+
+
+def test_thread_as_a_class(check: Check) -> None:
+    check(
+        """
+        class Feeder(threading.Thread):
+            def run(self):
+                torch.zeros(2).cuda()  # DDP209
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+        Feeder().start()
+        """
+    )
+
+
+def test_defaults_that_a_configuration_file_replaces(check: Check) -> None:
+    """yacs: NUM_GPUS = 1 is a default only, so the branch for several GPUs may be taken."""
+    check(
+        """
+        from yacs.config import CfgNode
+
+        config = CfgNode()
+        config.NUM_GPUS = 1
+        config.GPU = 0  # DDP103: warning
+
+        def worker(number, config):
+            dist.init_process_group("nccl", rank=number)  # DDP201
+            DDP(nn.Linear(2, 2).cuda())  # DDP101
+            torch.zeros(2).cuda(config.GPU)
+
+        config.merge_from_file("job.yaml")
+        if config.NUM_GPUS > 1:
+            mp.spawn(worker, nprocs=config.NUM_GPUS, args=(config,))
+        else:
+            worker(0, config)
         """
     )
