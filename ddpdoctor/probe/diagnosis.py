@@ -176,13 +176,15 @@ def _progress(
     evidence: Evidence, ranks: Mapping[int, Rank], ends: Mapping[int, RankEnd]
 ) -> tuple[RankProgress, ...]:
     losses = {r.pid: r.facts["loss"] for r in evidence.records if r.kind == "ended"}
+    # A rank that multiprocessing forked ends without running atexit, so it tells nothing.
+    all_well = evidence.outcome == "ended" and evidence.returncode == 0
     rows = []
     for number, rank in ranks.items():
         one = evidence.progress.get(rank.pid)
         if number in ends:
             outcome = "stopped" if ends[number].consequence else "failed"
         else:
-            outcome = "completed" if rank.pid in losses else "stopped"
+            outcome = "completed" if all_well or rank.pid in losses else "stopped"
         rows.append(
             RankProgress(
                 rank=number,

@@ -15,8 +15,9 @@ from ddpdoctor.probe.agent.collectives import DEFAULT_GROUP
 from ddpdoctor.probe.progress import ProgressWriter
 from ddpdoctor.probe.records import Recorder
 
-CONSTRUCTION = "DistributedDataParallel(...), which compares the ranks' parameters"
-BACKWARD = "backward, where DistributedDataParallel reduces the gradients"
+# Where DDP's own collectives run: it compares the ranks' parameters, and reduces the gradients.
+CONSTRUCTION = "DistributedDataParallel's constructor"
+BACKWARD = "DistributedDataParallel's backward"
 
 
 def install(recorder: Recorder, progress: ProgressWriter) -> None:
