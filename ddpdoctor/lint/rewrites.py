@@ -86,7 +86,7 @@ def write_local_rank(trace: Trace, event: Event, value: Value) -> Repair | None:
     written = None
     if isinstance(value, Device):
         if value.origin is not None:
-            written = _index_in(value.origin)
+            written = _index_in(_maker(value.origin))
         elif isinstance(event.detail.get("given"), Device):
             return None  # the current device: it is the binding that has to change
     if written is None:
@@ -106,18 +106,32 @@ _DEVICE_ARGUMENTS = ("device_ids", "output_device", "device_id", "device", "map_
 _POSITIONS = {"place": 0, "bind": 0, "context": 0, "default": 0, "load": 1, "wrap": 1}
 
 
+def _maker(origin: Place) -> Place:
+    """torch.device("cuda", i) for its "cuda", and anything else for itself."""
+    path = path_to(origin.module, origin.node)
+    call = path[-3] if len(path) > 2 and isinstance(path[-2], cst.Arg) else origin.node
+    return Place(origin.module, call) if _last_name(call) == "device" else origin
+
+
 def _index_in(place: Place) -> Place | None:
-    """The index i in [i], f"cuda:{i}", torch.device("cuda", i) or torch.device(f"cuda:{i}")."""
-    node = place.node
-    if isinstance(node, (cst.List, cst.Tuple)) and len(node.elements) == 1:
-        return Place(place.module, node.elements[0].value)
+    """The index i in [i], torch.device("cuda", i), f"cuda:{i}" and the older ways to write that."""
+    inner = _inner(place.node)
+    if inner is None:
+        return None
+    further = _index_in(Place(place.module, inner)) if _last_name(place.node) == "device" else None
+    return further or Place(place.module, inner)
+
+
+def _inner(node: cst.CSTNode) -> cst.CSTNode | None:
+    if isinstance(node, (cst.List, cst.Tuple)):
+        return node.elements[0].value if len(node.elements) == 1 else None
     if isinstance(node, cst.FormattedString):
-        inner = [part for part in node.parts if isinstance(part, cst.FormattedStringExpression)]
-        return Place(place.module, inner[0].expression) if len(inner) == 1 else None
-    if isinstance(node, cst.Call) and node.args and _last_name(node.func) == "device":
-        if len(node.args) == 2:
-            return Place(place.module, node.args[1].value)
-        return _index_in(Place(place.module, node.args[0].value))
+        parts = [part for part in node.parts if isinstance(part, cst.FormattedStringExpression)]
+        return parts[0].expression if len(parts) == 1 else None
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.left, cst.SimpleString):
+        return _inner(node.right) or node.right  # "cuda:%d" % i, "cuda:" + str(i)
+    if isinstance(node, cst.Call) and node.args and _last_name(node) in ("device", "format", "str"):
+        return node.args[-1].value if len(node.args) <= 2 else None
     return None
 
 
@@ -174,6 +188,8 @@ def code_of(place: Place) -> str:
 
 
 def _last_name(node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Call):
+        return _last_name(node.func)
     if isinstance(node, cst.Attribute):
         return node.attr.value
     return node.value if isinstance(node, cst.Name) else ""

@@ -459,6 +459,31 @@ def test_a_value_is_written_anew_where_it_stands(train: Path, wrong: str, right:
 
 
 @pytest.mark.parametrize(
+    ("device", "repaired"),
+    [
+        ("f'cuda:{rank}'", "f'cuda:{RANK}'"),
+        ("f'cuda:{dist.get_rank()}'", "f'cuda:{RANK}'"),
+        ("'cuda:%d' % rank", "'cuda:%d' % RANK"),
+        ("'cuda:%d' % (rank,)", "'cuda:%d' % (RANK,)"),
+        ("'cuda:{}'.format(rank)", "'cuda:{}'.format(RANK)"),
+        ("'cuda:' + str(rank)", "'cuda:' + str(RANK)"),
+        ("torch.device('cuda', rank)", "torch.device('cuda', RANK)"),
+        ("torch.device('cuda:{}'.format(rank))", "torch.device('cuda:{}'.format(RANK))"),
+        ("rank", "rank"),
+    ],
+)
+def test_the_global_rank_is_replaced_where_the_device_is_made(
+    train: Path, device: str, repaired: str
+) -> None:
+    program = HEAD + 'dist.init_process_group("nccl")\nrank = dist.get_rank()\n'
+    program += f"device = {device}\ntorch.cuda.set_device(device)\nnn.ReLU().to(device)\n"
+    after = program.replace(device, repaired.replace("RANK", RANK))
+    if device == "rank":
+        after = after.replace("(device)", f"({RANK})")
+    assert fixed(train, program) == after
+
+
+@pytest.mark.parametrize(
     ("option", "repaired"),
     [
         (
