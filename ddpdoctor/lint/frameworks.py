@@ -147,6 +147,8 @@ def _any_matches(call: Call, patterns: list[str]) -> bool:
 
 def _text(leaf: Value) -> str:
     """A setting as it is written in a table: a constant, or the class of a strategy object."""
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        return _text(leaf.default)
     if isinstance(leaf, Const):
         return str(leaf.value).lower()
     if isinstance(leaf, Object) and isinstance(leaf.cls, Name):

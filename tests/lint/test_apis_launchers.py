@@ -94,11 +94,26 @@ def test_ignite_runs_its_function_with_the_local_rank(check):
             torch.ones(1).cuda()
             torch.ones(1).to(f"cuda:{local_rank}")
             torch.ones(1).to(f"cuda:{idist.get_rank()}")  # DDP203
+            torch.ones(1).to("cuda:0")  # DDP103
             model = idist.auto_model(nn.Linear(2, 2))
             model(torch.ones(2).to(idist.device()))
 
         with idist.Parallel(backend="nccl", nproc_per_node=2) as parallel:
             parallel.run(training, {})
+        """
+    )
+
+
+def test_ignite_under_torchrun(check):
+    check(
+        """
+        import ignite.distributed as idist
+
+        def training(local_rank):
+            torch.ones(1).to("cuda:0")  # DDP103
+
+        with idist.Parallel(backend="nccl") as parallel:
+            parallel.run(training)
         """
     )
 

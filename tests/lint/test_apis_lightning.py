@@ -116,6 +116,18 @@ pl.Trainer(devices=parser.parse_args().devices, strategy="ddp").fit(Net())
     )
 
 
+def test_a_strategy_that_is_an_option(check):
+    check(
+        MODEL
+        + """
+parser = argparse.ArgumentParser()
+parser.add_argument("--strategy", default="ddp")
+Net().cuda()  # DDP101
+pl.Trainer(strategy=parser.parse_args().strategy).fit(Net())
+"""
+    )
+
+
 def test_old_and_new_package_names(check):
     check(
         """
