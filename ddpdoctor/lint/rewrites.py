@@ -35,7 +35,8 @@ def write_index(
     if isinstance(node, cst.Call):
         if _last_name(node.func) in _OPTIONS:
             return environment_default(trace, written, safe=False)
-        return bind_first_group(trace, event)  # what current_device() says in an unbound process
+        asks = any(query.place == written for query in trace.of("current"))
+        return bind_first_group(trace, event) if asks else None
     if not isinstance(node, cst.Integer):
         return None
     rank = own_rank_at(trace, event, written)
