@@ -16,6 +16,7 @@ from ddpdoctor.virtual.patches import Patches
 
 def install(placer: Placer, patches: Patches) -> None:
     patches.set(torch.linalg, "matrix_rank", _beside_input(placer, torch.linalg.matrix_rank))
+    patches.set(torch, "ctc_loss", _ctc_loss(torch.ctc_loss))
     for owner in (torch, torch.functional):
         patches.set(owner, "meshgrid", _meshgrid(torch.functional.meshgrid))
 
@@ -30,6 +31,19 @@ def _beside_input(placer: Placer, real: Any) -> Any:
         return result
 
     return beside_input
+
+
+def _ctc_loss(real: Any) -> Any:
+    @functools.wraps(real)
+    def ctc_loss(log_probs: torch.Tensor, targets: Any, *lengths: Any, **kwargs: Any) -> Any:
+        """Lengths may be on the CPU: the loss moves them to the device itself (LossCTC.cpp)."""
+        moved = [
+            each.to(log_probs.device) if isinstance(each, torch.Tensor) else each
+            for each in lengths
+        ]
+        return real(log_probs, targets, *moved, **kwargs)
+
+    return ctc_loss
 
 
 def _meshgrid(real: Any) -> Any:

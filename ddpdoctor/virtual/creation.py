@@ -39,6 +39,8 @@ def install(placer: Placer, patches: Patches) -> None:
         patches.set(torch.Tensor, name, _like(placer, getattr(torch.Tensor, name)))
     for name in _FROM_HOST:
         patches.set(torch, name, _from_host(placer, getattr(torch, name)))
+    for owner in (torch, torch.utils.dlpack):
+        patches.set(owner, "from_dlpack", _from_dlpack(placer, torch.utils.dlpack.from_dlpack))
     patches.set(torch.Tensor, "new", _new(placer, torch.Tensor.new))
     patches.set(torch, "tensor", _tensor(placer, torch.tensor))
     patches.set(torch, "as_tensor", _as_tensor(placer, torch.as_tensor))
@@ -150,6 +152,18 @@ def _from_host(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return from_host
+
+
+def _from_dlpack(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def from_dlpack(external: Any, *args: Any, **kwargs: Any) -> Any:
+        """The memory is shared, so the device is; only torch's own tensors tell it here."""
+        result = real(external, *args, **kwargs)
+        label = label_of(external) if isinstance(external, torch.Tensor) else None
+        placer.mark(result, CPU_INDEX if label is None else label.index)
+        return result
+
+    return from_dlpack
 
 
 def _tensor(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:

@@ -54,6 +54,8 @@ def _install_module(process: Process, driver: _Driver, patches: Patches) -> None
         cuda, "_get_device_properties", lambda index: properties(process.devices()[int(index)])
     )
     patches.set(cuda, "_get_pynvml_handler", _refuse("NVML figures such as utilization"))
+    patches.set(cuda, "list_gpu_processes", _refuse("NVML's list of processes"))
+    patches.set(torch.cuda.nvtx, "_nvtx", _Nvtx())
     patches.set(torch.cuda.nccl, "version", lambda: NCCL_VERSION)
     # Single-process NCCL: DataParallel adds without it.
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
@@ -345,6 +347,30 @@ def _statistics(memory: DeviceMemory | None) -> dict[str, Any]:
         "num_device_free": 0,
         "max_split_size": -1,
     }
+
+
+class _Nvtx:
+    """Marks for a profiler that is not there; ranges keep their depth."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def rangePushA(self, message: str) -> int:
+        self._depth += 1
+        return self._depth - 1
+
+    def rangePop(self) -> int:
+        self._depth = max(0, self._depth - 1)
+        return self._depth
+
+    def rangeStartA(self, message: str) -> int:
+        return 0
+
+    def rangeEnd(self, handle: int) -> None:
+        pass
+
+    def markA(self, message: str) -> None:
+        pass
 
 
 class _Runtime:

@@ -34,6 +34,10 @@ def install(placer: Placer, patches: Patches) -> None:
     ):
         real = getattr(tensor, name)
         patches.set(tensor, name, functools.wraps(real)(getattr(mover, name)(real)))
+    # Lazy modules let these methods through by identity.
+    lazy: Any = torch.nn.parameter.UninitializedTensorMixin  # type: ignore[attr-defined]
+    patched = [tensor.to, tensor.cuda, tensor.cpu, tensor.copy_]
+    patches.set(lazy, "_allowed_methods", [*lazy._allowed_methods, *patched])
     patches.set(tensor, "record_stream", lambda self, stream: None)
     patches.set(torch._C._nn, "_parse_to", _parse_to(torch._C._nn._parse_to))
 

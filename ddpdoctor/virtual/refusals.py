@@ -16,6 +16,9 @@ from ddpdoctor.virtual.patches import Patches
 
 def install(patches: Patches) -> None:
     patches.set(torch, "compile", _compile)
+    patches.set(torch.export, "export", _refuse_export)
+    profile = torch.autograd.profiler.profile
+    patches.set(profile, "__init__", _on_the_cpu(profile.__init__))
     _after_import(patches, "triton.runtime.jit", _refuse_triton)
     _after_import(patches, "torch.utils.cpp_extension", _refuse_extensions)
 
@@ -34,6 +37,23 @@ def _compile(model: Any = None, **_: Any) -> Any:
             stacklevel=2,
         )
     return model
+
+
+def _refuse_export(*_: Any, **__: Any) -> Any:
+    # Fake tensors of a CUDA device with gradients end a process whose torch has no CUDA.
+    raise RuntimeError("torch.export cannot be simulated on virtual GPUs; export the model on cpu")
+
+
+def _on_the_cpu(real: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(real)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        """The profiler sees what really runs, which is on the CPU."""
+        kwargs = {**kwargs, "use_cuda": False} if "use_cuda" in kwargs else kwargs
+        if kwargs.get("use_device") == "cuda":
+            kwargs["use_device"] = None
+        real(self, *args, **kwargs)
+
+    return __init__
 
 
 def _after_import(patches: Patches, module: str, action: Callable[[Patches, Any], None]) -> None:

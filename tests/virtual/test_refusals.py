@@ -19,6 +19,11 @@ def test_cuda_graphs():
         torch.cuda.CUDAGraph()
 
 
+def test_export():
+    with pytest.raises(RuntimeError, match="export cannot be simulated"):
+        torch.export.export(torch.nn.Linear(1, 1).cuda(), (torch.ones(1, 1, device="cuda"),))
+
+
 def test_nvml_figures():
     with pytest.raises(RuntimeError, match="utilization cannot be simulated"):
         torch.cuda.utilization()

@@ -246,6 +246,43 @@ def test_data_parallel():
     assert model.module.weight.grad.tolist() == [[6.0] * 4] * 3
 
 
+def test_marks_and_profiles_for_a_gpu_that_is_not_there(capfd):
+    x = torch.ones(2, 2, device="cuda")
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile, torch.cuda.nvtx.range("mm"):
+        x @ x
+    assert any("mm" in event.key for event in profile.key_averages())
+    assert "Failed to record CUDA event" not in capfd.readouterr().err
+
+
+def test_lazy_modules_and_lengths_on_the_cpu():
+    assert nn.LazyLinear(3).cuda()(torch.ones(1, 2, device="cuda")).is_cuda
+    loss = nn.functional.ctc_loss(
+        torch.randn(5, 1, 4, device="cuda").log_softmax(-1),
+        torch.tensor([[1, 2]], device="cuda"),
+        torch.tensor([5]),
+        torch.tensor([2]),
+    )
+    assert loss.is_cuda
+
+
+def test_dlpack_shares_the_device_and_the_memory():
+    torch.cuda.set_device(1)
+    x = torch.ones(2, device="cuda:1")
+    shared = torch.from_dlpack(x)
+    shared.fill_(3)
+    assert shared.device.index == 1
+    assert x.tolist() == [3, 3]
+
+
+def test_custom_operations_in_python():
+    @torch.library.custom_op("ddpdoctor_tests::scale", mutates_args=())
+    def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x * torch.full((1,), factor, device=x.device)
+
+    assert scale(torch.ones(2, device="cuda:1"), 2.0).device.index == 1
+
+
 def test_torchscript_finds_the_factories():
     @torch.jit.script
     def scripted(x: torch.Tensor):
