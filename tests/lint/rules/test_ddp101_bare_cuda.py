@@ -104,3 +104,15 @@ def test_data_parallel_is_one_process(check: Check) -> None:
     check("""
     model = nn.DataParallel(nn.Linear(1, 1).cuda(), device_ids=[0, 1])
     """)
+
+
+def test_what_other_rules_speak_of(check: Check) -> None:
+    check("""
+    def work():
+        torch.ones(1).cuda()  # DDP209
+
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda(None)  # DDP101
+    torch.ones(1).cuda("cuda")  # DDP102
+    threading.Thread(target=work).start()
+    """)

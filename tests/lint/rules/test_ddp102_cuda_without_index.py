@@ -83,3 +83,16 @@ def test_a_dtype_is_no_device(check: Check) -> None:
     torch.autocast("cuda")
     torch.ones(1).to("cpu")
     """)
+
+
+def test_what_other_rules_speak_of(check: Check) -> None:
+    check("""
+    def work():
+        torch.ones(1, device="cuda")  # DDP209
+
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    torch.ones(1).cuda(None)  # DDP101
+    torch.ones(1).cuda("cuda")  # DDP102
+    threading.Thread(target=work).start()
+    """)

@@ -87,3 +87,16 @@ def test_without_a_job_a_load_is_right(check: Check) -> None:
 
 def test_a_load_with_a_constant_card_is_another_rule(check: Check) -> None:
     check(BOUND + 'model.load_state_dict(torch.load("x.pt", map_location="cuda:0"))  # DDP103')
+
+
+@pytest.mark.parametrize(("default", "marker"), [("None", "# DDP104"), ('"cpu"', "")])
+def test_a_mapping_from_an_option_is_its_default(check: Check, default: str, marker: str) -> None:
+    check(
+        BOUND
+        + f"""
+parser = argparse.ArgumentParser()
+parser.add_argument("--map", default={default})
+args = parser.parse_args()
+model.load_state_dict(torch.load("x.pt", map_location=args.map))  {marker}
+"""
+    )

@@ -86,3 +86,7 @@ dist.init_process_group("gloo")
 DDP(Net())(torch.ones(2, 2))
 """
     )
+
+
+def test_a_program_that_never_becomes_distributed(check: Check) -> None:
+    check(NET.format(body="return x + torch.ones(2, 2)") + RUN.replace("DDP(", "nn.Sequential("))

@@ -80,3 +80,10 @@ def test_a_module_that_moves_it_by_hand(check: Check) -> None:
 """
         + BOUND
     )
+
+
+def test_a_program_that_never_becomes_distributed(check: Check) -> None:
+    check(
+        NET.format(keep="self.scale = torch.ones(2)", use="x * self.scale")
+        + "model = Net().cuda()\nmodel(torch.ones(2, 2).cuda())\n"
+    )
