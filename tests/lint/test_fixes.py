@@ -524,6 +524,68 @@ torch.ones(1).cuda()
     assert fixed(train, program) == program.replace(option, repaired)
 
 
+@pytest.mark.parametrize(
+    ("attribute", "repaired"),
+    [
+        ("x = torch.ones(2)", 'self.register_buffer("x", torch.ones(2), persistent=False)'),
+        (
+            "x: torch.Tensor = torch.ones(2)",
+            'self.register_buffer("x", torch.ones(2), persistent=False)',
+        ),
+        ('x = {"a": Part()}', 'self.x = nn.ModuleDict({"a": Part()})'),
+        ("x = [Part(), Part()]", "self.x = nn.ModuleList([Part(), Part()])"),
+    ],
+)
+def test_what_a_module_keeps_moves_with_it(train: Path, attribute: str, repaired: str) -> None:
+    use = {"{": 'self.x["a"](x)', "[": "self.x[0](x)"}.get(
+        attribute.split("= ")[1][0], "x + self.x"
+    )
+    program = (
+        BOUND
+        + f"""
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("y", torch.ones(2))
+
+    def forward(self, x):
+        return x + self.y
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.{attribute}
+        self.line = nn.Linear(2, 2)
+
+    def forward(self, x):
+        x = self.line(x)
+        return {use}
+
+
+net = nn.parallel.DistributedDataParallel(Net().cuda())
+net(torch.ones(1, 2).cuda())
+"""
+    )
+    assert fixed(train, program) == program.replace(f"self.{attribute}", repaired)
+
+
+def test_a_device_is_asked_for_after_the_process_is_bound(train: Path) -> None:
+    program = (
+        HEAD
+        + """
+device = torch.device("cuda", torch.cuda.current_device())
+slot = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(slot)
+dist.init_process_group("nccl")
+nn.Linear(1, 1).to(device)
+"""
+    )
+    lines = added(train, program)
+    assert lines == [f"torch.cuda.set_device({RANK})"]
+    assert train.read_text().index(lines[0]) < train.read_text().index("device =")
+
+
 # -- rounds -------------------------------------------------------------------------------------
 
 
