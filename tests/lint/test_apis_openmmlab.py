@@ -49,3 +49,16 @@ def test_a_runner_without_a_launcher_is_one_process(check):
         Runner(model=nn.Linear(2, 2), launcher="none").train()
         """
     )
+
+
+def test_a_detector_on_its_default_card(check):
+    check(
+        """
+        from mmdet.apis import init_detector
+        from mmengine.dist import get_local_rank, init_dist
+        init_dist("pytorch")
+        init_detector("a.py", "a.pth")  # DDP103
+        init_detector("a.py", "a.pth", device="cuda")
+        init_detector("a.py", "a.pth", device=f"cuda:{get_local_rank()}")
+        """
+    )
