@@ -52,7 +52,7 @@ def test_a_runner_without_a_launcher_is_one_process(check):
 
 
 def test_a_detector_on_its_default_card(check):
-    check(
+    found = check(
         """
         from mmdet.apis import init_detector
         from mmengine.dist import get_local_rank, init_dist
@@ -62,3 +62,4 @@ def test_a_detector_on_its_default_card(check):
         init_detector("a.py", "a.pth", device=f"cuda:{get_local_rank()}")
         """
     )
+    assert found["DDP103"].message.startswith("the default of mmdet.apis.init_detector() is used")

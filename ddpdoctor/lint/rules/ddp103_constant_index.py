@@ -29,6 +29,8 @@ def check(trace: Trace) -> Iterator[Draft]:
         what = f"the default of {option}" if option else "a constant"
         if constant.origin and isinstance(written.node, cst.Call) and not option:
             what = "what this call gives before the process is bound"
+        if constant.origin is None and event.kind == "create" and event.detail["given"] is None:
+            what = f"the default of {event.name}()"
         verb = "binds the process" if event.kind == "bind" else "goes"
         yield Draft(
             "DDP103",
