@@ -11,7 +11,7 @@ from ddpdoctor.lint.outcome import Judged
 from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.project import Project
 from ddpdoctor.lint.rule import Draft, all_rules
-from ddpdoctor.lint.run import Frame, Run
+from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.suppressions import unsuppressed
 from ddpdoctor.lint.values import Arguments, Place
@@ -29,7 +29,7 @@ def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> 
         any(True for _ in run.trace.of("group", "wrap", "shard")),
         tuple(module.path for module in project.reached() if module.state == "done"),
         tuple((module.path, problem) for module, problem in run.problems.items()),
-        run.exhausted,
+        run.exhausted or run.files > MOST_FILES,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from ddpdoctor.lint.branches import map_value, or_else, resolve
-from ddpdoctor.lint.run import Frame, Run
+from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module, Unreadable
 from ddpdoctor.lint.values import (
     MISSING,
@@ -305,7 +305,8 @@ def load(run: Run, module: Module) -> None:
 
     if module.state != "new":
         return
-    if len(run.frames) > MOST_IMPORT_DEPTH:
+    run.files += 1
+    if len(run.frames) > MOST_IMPORT_DEPTH or run.files > MOST_FILES:
         return
     module.state = "running"
     try:

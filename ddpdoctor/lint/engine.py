@@ -51,7 +51,7 @@ def _judge(
         if known is not None:
             outcomes[script] = known
     new = [script for script in scripts if script not in outcomes]
-    processes = min(len(new) // _SCRIPTS_A_PROCESS, os.cpu_count() or 1)
+    processes = min(len(new) // _SCRIPTS_A_PROCESS, _usable_cores())
     if processes > 1 and not contents:
         from ddpdoctor.lint.workers import judge_in_processes
 
@@ -62,6 +62,12 @@ def _judge(
     for script in new:
         cache.store(script, outcomes[script])
     return {script: outcomes[script] for script in scripts}
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _gather(

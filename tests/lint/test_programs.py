@@ -10,6 +10,7 @@ import pytest
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint import apis, lint
 from ddpdoctor.lint.programs import Candidates, candidates
+from ddpdoctor.lint.run import MOST_FILES
 
 OPENS = "import torch.distributed as dist\n\ndef setup():\n    dist.init_process_group('nccl')\n"
 GUARD = "\nif __name__ == '__main__':\n    main()\n"
@@ -192,3 +193,29 @@ def test_links_to_folders_are_not_followed_and_loops_end(tmp_path: Path) -> None
     os.symlink(folder, folder / "sub" / "loop")
     os.symlink(folder / "sub" / "loop2", folder / "sub" / "loop2")
     assert names(found(folder).entries, folder) == ["sub/train.py"]
+
+
+def test_imports_for_the_type_checker_alone_are_not_followed(tmp_path: Path) -> None:
+    folder = project(
+        tmp_path,
+        {
+            "train.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import broken\n"
+            + MISPLACED,
+            "net.py": NET,
+            "broken.py": "def",
+        },
+    )
+    linted = lint([folder / "train.py"])
+    assert linted.skipped == ()
+    assert linted.findings
+
+
+def test_a_program_of_more_files_than_any_is_not_followed_to_its_end(tmp_path: Path) -> None:
+    imports = "".join(f"import part{number}\n" for number in range(MOST_FILES + 1))
+    parts = {f"part{number}.py": "" for number in range(MOST_FILES + 1)}
+    folder = project(tmp_path, {"train.py": imports + MISPLACED, "net.py": NET, **parts})
+    linted = lint([folder / "train.py"])
+    assert linted.unfinished
+    assert linted.findings
+    (folder / "train.py").write_text(MISPLACED)
+    assert lint([folder / "train.py"]).unfinished == ()

@@ -253,7 +253,7 @@ def test_processes_find_what_one_process_finds(
     from ddpdoctor.lint import engine
 
     cases = FIXTURES / "cases"
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(engine, "_usable_cores", lambda: 2)
     several = lint([cases])
     monkeypatch.setattr(engine, "_SCRIPTS_A_PROCESS", 10_000)
     alone = lint([cases])
