@@ -237,6 +237,8 @@ def _construct_library_base(
     for base in cls.library_bases():
         api = run.apis.call(run.apis.canonical(base))
         if api is not None and api.does in ("framework", "group", "bind"):
-            call_library(run, base, arguments, place)
+            made = call_library(run, base, arguments, place)
+            if isinstance(made, Object) and "#settings" in made.attributes:
+                instance.attributes["#settings"] = made.attributes["#settings"]
 
 

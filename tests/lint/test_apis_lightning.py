@@ -128,6 +128,32 @@ pl.Trainer(strategy=parser.parse_args().strategy).fit(Net())
     )
 
 
+def test_a_trainer_of_the_program_and_one_from_arguments(check):
+    check(
+        MODEL
+        + """
+    def training_step(self, batch, index):
+        return torch.ones(2, device="cuda:0")  # DDP103
+
+class Own(pl.Trainer):
+    pass
+
+args = argparse.ArgumentParser().parse_args()
+Own(devices=2).fit(Net())
+"""
+    )
+    check(
+        MODEL
+        + """
+    def training_step(self, batch, index):
+        return torch.ones(2, device="cuda:0")  # DDP103
+
+args = argparse.ArgumentParser().parse_args()
+pl.Trainer.from_argparse_args(args, strategy="ddp").fit(Net())
+"""
+    )
+
+
 def test_old_and_new_package_names(check):
     check(
         """
