@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import ReduceOp
 from torch.distributed import distributed_c10d
 
 from ddpdoctor.virtual import mode
@@ -26,11 +27,15 @@ from ddpdoctor.virtual.patches import Patches
 
 
 class Group:
-    """What is kept of a process group: the device types asked for, and NCCL's communicator."""
+    """What is kept of a process group: the device types asked for, and NCCL's communicator.
+
+    coalescing: the sends and receives of a group call that has begun and not ended.
+    """
 
     def __init__(self) -> None:
         self.devices: list[torch.device] = []
         self.communicator: Communicator | None = None
+        self.coalescing: list[Any] | None = None
 
 
 _groups: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
@@ -48,6 +53,13 @@ def install(placer: Placer, patches: Patches) -> None:
     group_class = distributed_c10d.ProcessGroup
     patches.set(group_class, "_register_backend", _register_backend(group_class._register_backend))
     patches.set(group_class, "_device_types", property(_device_types(group_class._device_types)))
+    for name in ("allreduce", "reduce", "reduce_scatter", "_reduce_scatter_base"):
+        patches.set(group_class, name, _averaging(getattr(group_class, name)))
+    for name in ("send", "recv"):
+        patches.set(group_class, name, _collected(getattr(group_class, name)))
+    start, end = group_class._start_coalescing, group_class._end_coalescing
+    patches.set(group_class, "_start_coalescing", _start_coalescing(start))
+    patches.set(group_class, "_end_coalescing", _end_coalescing(end))
     mode.handlers["c10d"] = _collective
     mode.handlers["c10d::barrier"] = _barrier
     _install_ddp(placer, patches)
@@ -83,7 +95,8 @@ def _device_types(real: Any) -> Callable[[Any], list[torch.device]]:
 
 def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A c10d operation: its tensors' device chooses the backend, whose rules hold."""
-    group = _group_of(plan, args, kwargs)
+    process_group = _process_group(plan, args, kwargs)
+    group = _groups.get(process_group) if process_group is not None else None
     if group is None:
         return plan.run(*args, **kwargs)
     labels = [label_of(tensor) for _, tensor in named_tensors(plan, args, kwargs)]
@@ -105,6 +118,10 @@ def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[st
             communicator.connect(indices[0])
         else:
             communicator.connect_pair(indices[0], peer)
+    return _run(plan, args, kwargs)
+
+
+def _run(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if plan.name in ("_allgather_base_", "_reduce_scatter_base_"):
         # NCCL counts elements; gloo would split along the first dimension.
         flat = [tensor.view(-1) if tensor.is_contiguous() else tensor for tensor in args[:2]]
@@ -113,9 +130,84 @@ def _collective(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[st
     return plan.run(*args, **kwargs)
 
 
+class Together:
+    """The work of one group call."""
+
+    def __init__(self, works: list[Any]) -> None:
+        self._works = works
+
+    def wait(self, *timeout: Any) -> bool:
+        done = [work.wait(*timeout) for work in self._works]
+        return all(done)
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+
+def _start_coalescing(real: Callable[..., Any]) -> Callable[..., Any]:
+    """NCCL's group calls; gloo has none, so its operations run one by one and are waited for
+    together.
+    """
+
+    @functools.wraps(real)
+    def start_coalescing(self: Any, device: torch.device) -> None:
+        group = _groups.get(self)
+        if group is None or group.communicator is None:
+            real(self, device)
+        else:
+            group.coalescing = []
+
+    return start_coalescing
+
+
+def _end_coalescing(real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def end_coalescing(self: Any, device: torch.device) -> Any:
+        group = _groups.get(self)
+        if group is None or group.coalescing is None:
+            return real(self, device)
+        works, group.coalescing = group.coalescing, None
+        return Together(works)
+
+    return end_coalescing
+
+
+def _collected(real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def collected(self: Any, *args: Any) -> Any:
+        work = real(self, *args)
+        group = _groups.get(self)
+        if group is not None and group.coalescing is not None:
+            group.coalescing.append(work)
+        return work
+
+    return collected
+
+
+def _averaging(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction that can average, as NCCL's can: gloo cannot for integers, nor at all in 2.4."""
+
+    @functools.wraps(real)
+    def reduction(self: Any, outputs: Any, *args: Any) -> Any:
+        group = _groups.get(self)
+        options = args[-1] if args else None
+        average = getattr(options, "reduceOp", None) == ReduceOp.AVG
+        if group is None or group.communicator is None or not average:
+            return real(self, outputs, *args)
+        options.reduceOp = ReduceOp.SUM  # type: ignore[union-attr]
+        work = real(self, outputs, *args)
+        work.wait()
+        for tensor in [outputs] if isinstance(outputs, torch.Tensor) else outputs:
+            tensor.div_(self.size(), rounding_mode=None if tensor.is_floating_point() else "trunc")
+        return work
+
+    return reduction
+
+
 def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """NCCL's barrier is a collective on a device it chooses (ProcessGroupNCCL.cpp, barrier)."""
-    group = _group_of(plan, args, kwargs)
+    process_group = _process_group(plan, args, kwargs)
+    group = _groups.get(process_group) if process_group is not None else None
     communicator = None if group is None else group.communicator
     if communicator is not None:
         device_ids = args[2] if len(args) > 2 else kwargs.get("device_ids", [])
@@ -142,13 +234,12 @@ def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, 
     return plan.run(*args, **kwargs)
 
 
-def _group_of(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Group | None:
-    try:
-        position = plan.arguments.index("process_group")
-    except ValueError:
+def _process_group(plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if "process_group" not in plan.arguments:
         return None
+    position = plan.arguments.index("process_group")
     boxed = args[position] if position < len(args) else kwargs["process_group"]
-    return _groups.get(distributed_c10d.ProcessGroup.unbox(boxed))
+    return distributed_c10d.ProcessGroup.unbox(boxed)
 
 
 def _peer(plan: Plan, args: Sequence[Any]) -> int | None:

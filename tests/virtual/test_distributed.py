@@ -40,11 +40,15 @@ def figures(torchrun):
     ],
 )
 def test_training_in_parallel_gives_the_cpus_figures_bit_for_bit(figures, scenario):
+    if figures["cpu"][scenario] is None:
+        pytest.skip("this torch has no public API for it")
     assert figures["cuda"][scenario] == figures["cpu"][scenario]
 
 
 def test_fsdp1_gives_fsdp2s_figures(figures):
     # FSDP1 refuses a machine without an accelerator, so the CPU has no figures for it.
+    if figures["cuda"]["fsdp2"] is None:
+        pytest.skip("this torch has no public API for FSDP2")
     assert figures["cuda"]["fsdp1"] == figures["cuda"]["fsdp2"] * 2
 
 
@@ -109,5 +113,7 @@ def test_which_tensors_a_group_takes(torchrun):
         "init_process_group",
         "ValueError: Tensors must be CUDA and dense",
         "monitored_barrier is only implemented for GLOO backend.",
+        "[0.5, 1.0]",
+        "[0, 1]",
         "4.0 [0, 1] 2097152",
     ]

@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.virtual_gpus(2, memory="4GiB")
 
@@ -307,6 +308,8 @@ def test_hooks_custom_functions_and_checkpointing():
 
     x = torch.ones(2, device="cuda:1", requires_grad=True)
     x.register_hook(lambda gradient: seen.append(gradient.device.index))
-    torch.utils.checkpoint.checkpoint(Double.apply, x, use_reentrant=False).sum().backward()
+    Double.apply(x).sum().backward()
     assert seen == [(1, 1), 1]
+    checkpoint(torch.sin, x, use_reentrant=False).sum().backward()
+    assert seen == [(1, 1), 1, 1]
     assert x.grad.device.index == 1

@@ -168,7 +168,7 @@ def collectives():
         assert tensor.device == DEVICE, tensor.device
         seen.append(tensor.tolist())
 
-    for operation in (dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.AVG):
+    for operation in (dist.ReduceOp.SUM, dist.ReduceOp.MAX):
         y = x.clone()
         dist.all_reduce(y, operation)
         keep(y)
@@ -269,7 +269,13 @@ SCENARIOS = [
 
 dist.init_process_group("nccl" if KIND == "cuda" else "gloo")
 chosen = sys.argv[2:] or [scenario.__name__ for scenario in SCENARIOS]
-results = {each.__name__: each() for each in SCENARIOS if each.__name__ in chosen}
+results = {}
+for scenario in SCENARIOS:
+    if scenario.__name__ in chosen:
+        try:
+            results[scenario.__name__] = scenario()
+        except ImportError:  # fully_shard and the public DTensor came after torch 2.4
+            results[scenario.__name__] = None
 if RANK == 0:
     print(json.dumps(results))
 dist.destroy_process_group()

@@ -46,6 +46,11 @@ def several():
     except ValueError as error:
         if RANK == 0:
             print(error)
+    for dtype in (torch.float32, torch.int64):
+        mean = torch.tensor([RANK, 2 * RANK], dtype=dtype, device="cuda")
+        dist.all_reduce(mean, dist.ReduceOp.AVG)
+        if RANK == 0:
+            print(mean.tolist())
     gathered = [None, None]
     dist.all_gather_object(gathered, RANK)
     opened = torch.cuda.memory_reserved(1 - RANK)
