@@ -9,7 +9,7 @@ from typing import TypeVar
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import misplacements, spell
 from ddpdoctor.gpus.placement import Placement
-from ddpdoctor.probe.explain import explanation, stands_on
+from ddpdoctor.probe.explain import Explained, explanation, stands_on
 from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.nccl import named_ranks, says_same_gpu
 from ddpdoctor.probe.results import Mismatch, Opening
@@ -24,7 +24,7 @@ def findings_of(
     mismatches: Sequence[Mismatch],
     texts: Sequence[str],
     ends: Sequence[RankEnd],
-    explained: Sequence[Finding],
+    explained: Explained,
 ) -> list[Finding]:
     """texts: what the program's exceptions said. explained: lint's findings in the program."""
     placed = misplacements(placement)
@@ -82,7 +82,7 @@ def _related(wrong: Sequence[Opening], ranks: Sequence[int]) -> tuple[Related, .
 
 
 def _at_openings(
-    wrong: Sequence[Opening], placed: Sequence[Finding], explained: Sequence[Finding]
+    wrong: Sequence[Opening], placed: Sequence[Finding], explained: Explained
 ) -> Iterable[Finding]:
     """A finding a line that opened a GPU which is not the rank's own."""
     shared = {rank for finding in placed if finding.code == "DDP501" for rank in finding.ranks}
@@ -124,9 +124,7 @@ def _at_openings(
         )
 
 
-def _at_mismatches(
-    mismatches: Sequence[Mismatch], explained: Sequence[Finding]
-) -> Iterable[Finding]:
+def _at_mismatches(mismatches: Sequence[Mismatch], explained: Explained) -> Iterable[Finding]:
     """A finding a failing line: where a tensor was put on the wrong device, if lint knows it."""
     for (place, operation), group in _by(mismatches, lambda one: (one.place, one.operation)):
         first = group[0]
@@ -167,7 +165,7 @@ def _at_mismatches(
         yield _explained(explanation(explained, [place, *made]), finding)
 
 
-def _at_failures(ends: Sequence[RankEnd], explained: Sequence[Finding]) -> Iterable[Finding]:
+def _at_failures(ends: Sequence[RankEnd], explained: Explained) -> Iterable[Finding]:
     """Lint's finding for a line that raised, where it has one: the exception speaks for itself."""
     for place, group in _by(ends, lambda end: end.place):
         rule = explanation(explained, [place])

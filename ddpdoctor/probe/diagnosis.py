@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ddpdoctor.findings import Finding
 from ddpdoctor.gpus import Gpu
 from ddpdoctor.gpus.pids import neighbours
 from ddpdoctor.gpus.placement import Placement, place
 from ddpdoctor.probe.causes import findings_of
+from ddpdoctor.probe.explain import Explained
 from ddpdoctor.probe.failures import RankEnd, bad_ends, first_failure, texts_of
 from ddpdoctor.probe.hang import hang_finding, last_collectives, left_alone, stack_groups
 from ddpdoctor.probe.launch import Job
@@ -26,7 +26,7 @@ _OUTPUT_LINES = 12
 
 
 def diagnose(
-    job: Job, folder: Path, source: str, evidence: Evidence, explained: Sequence[Finding]
+    job: Job, folder: Path, source: str, evidence: Evidence, explained: Explained
 ) -> ProbeRun:
     """explained: lint's findings in the program, for those that the run has shown."""
     ranks = main_processes(evidence.records, alone=job.launcher == "none")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ddpdoctor.findings import DdpdoctorError, Finding
 from ddpdoctor.probe.results import Place
+
+Explained = Callable[[], Sequence[Finding]]  # lint's findings; only asked where there is a place
 
 
 def explain_with_lint(script: Path | None) -> tuple[tuple[Finding, ...], str]:
@@ -21,13 +23,16 @@ def explain_with_lint(script: Path | None) -> tuple[tuple[Finding, ...], str]:
         return lint([script], find_config([script])).findings, ""
     except DdpdoctorError as error:
         return (), f"no rule of lint explains what was seen: {error}"
+    except KeyboardInterrupt:
+        return (), "lint was interrupted, so no rule explains what was seen"
     except Exception as error:  # a bug in lint: what the run has shown must not be lost for it
         return (), f"lint failed on this program ({type(error).__name__}: {error})"
 
 
-def explanation(findings: Sequence[Finding], places: Iterable[Place | None]) -> Finding | None:
+def explanation(explained: Explained, places: Iterable[Place | None]) -> Finding | None:
     """The first finding that stands on, or takes effect at, one of the places, nearest first."""
     wanted = [(os.path.realpath(place.filename), place.row) for place in places if place]
+    findings = explained() if wanted else ()
     for file, row in wanted:
         for finding in findings:
             if stands_on(finding, file, row):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
 from ddpdoctor.probe.agent.user_code import is_own_file, is_user_file
-from ddpdoctor.probe.explain import explanation
+from ddpdoctor.probe.explain import Explained, explanation
 from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.progress import Progress
 from ddpdoctor.probe.ranks import Rank
@@ -55,7 +55,7 @@ def last_collectives(progress: Mapping[int, Progress], ranks: Mapping[int, Rank]
 
 
 def hang_finding(
-    groups: Sequence[StackGroup], seconds: float, last: str, explained: Sequence[Finding]
+    groups: Sequence[StackGroup], seconds: float, last: str, explained: Explained
 ) -> Finding:
     """DDP504, at the line where the odd rank stood; lint's rule for a line that a rank stood on is
     named, and related. last: the last collectives, in words.

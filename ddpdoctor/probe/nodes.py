@@ -112,7 +112,7 @@ def _hung_together(runs: Sequence[ProbeRun]) -> ProbeRun:
     groups = gathered(group for run in runs for group in run.stacks)
     each = [[one for one in run.findings if one.code == "DDP504"] for run in runs]
     last = " ".join(one.behaviour for found in each for one in found)
-    hang = hang_finding(groups, first.idle, last, [])
+    hang = hang_finding(groups, first.idle, last, lambda: ())
     others = tuple(one for one in first.findings if one.code != "DDP504")
     related = tuple(place for found in each for one in found for place in one.related)
     return replace(first, stacks=groups, findings=(*others, replace(hang, related=related)))

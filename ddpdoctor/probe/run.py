@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,9 +47,10 @@ def run(job: Job, folder: Path, timeout: float, title: str) -> ProbeRun:
                 source.close()
     for pipe in (*folder.glob("out-*"), *folder.glob("err-*")):
         pipe.unlink()
-    explained, problem = explain_with_lint(script_of(job))
-    seen = diagnose(job, folder, source.kind, evidence, explained)
-    return replace(seen, notes=(*seen.notes, problem)) if problem and seen.findings else seen
+    lint = functools.cache(lambda: explain_with_lint(script_of(job)))
+    seen = diagnose(job, folder, source.kind, evidence, lambda: lint()[0])
+    problem = lint()[1] if lint.cache_info().currsize else ""
+    return replace(seen, notes=(*seen.notes, problem)) if problem else seen
 
 
 def _source(job: Job, folder: Path) -> GpuSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,11 @@ _RULE = Finding(
 )
 _OLD = "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 4000"
 _NEW = "Multiple Ranks are using the same GPU/Partition. Set NCCL_ALLOW to allow this."
+
+
+def _found(*seen: Any) -> list[Finding]:
+    """findings_of, with lint's findings as the last argument."""
+    return findings_of(*seen[:-1], lambda: seen[-1])
 
 
 def _placement(*homes: int) -> Placement:
@@ -66,21 +72,21 @@ def _mismatch(place: Place, made: Place | None = None, silent: bool = False) -> 
 
 def test_a_line_that_no_rule_explains_is_related_to_the_gpu_that_ranks_share() -> None:
     place = Place("/p/main.py", 3, "x.cuda()")
-    found = findings_of(_placement(0, 2, 2), [_opening(1, 2, place)], [], [], [], [])
+    found = _found(_placement(0, 2, 2), [_opening(1, 2, place)], [], [], [], [])
     assert [one.code for one in found] == ["DDP501"]
     assert [(one.filename, one.location.row) for one in found[0].related] == [("/p/main.py", 3)]
 
 
 def test_a_line_that_leaves_memory_on_a_strange_gpu_is_ddp502_there() -> None:
     place = Place("/p/main.py", 3, "x.cuda()")
-    (found,) = findings_of(_placement(0, 1), [_opening(1, 0, place)], [], [], [], [_RULE])
+    (found,) = _found(_placement(0, 1), [_opening(1, 0, place)], [], [], [], [_RULE])
     assert (found.code, found.ranks) == ("DDP502", (1,))
     assert (found.filename, found.location) == ("/p/main.py", Location(3, 1))
 
 
 def test_the_rule_that_explains_the_line_gives_code_place_and_repair() -> None:
     place = Place("/p/net.py", 8)
-    found = findings_of(_placement(0, 0), [_opening(1, 0, place)], [], [], [], [_RULE])
+    found = _found(_placement(0, 0), [_opening(1, 0, place)], [], [], [], [_RULE])
     assert [one.code for one in found] == ["DDP501", "DDP101"]
     assert (found[1].location, found[1].ranks) == (_RULE.location, (1,))
     assert "Rank 1 opened GPU 0, which is not its own" in found[1].behaviour
@@ -88,7 +94,7 @@ def test_the_rule_that_explains_the_line_gives_code_place_and_repair() -> None:
 
 def test_opening_and_mismatch_of_one_cause_are_one_finding() -> None:
     made = Place("/p/net.py", 7)
-    found = findings_of(
+    found = _found(
         _placement(0, 1),
         [_opening(1, 0, made)],
         [_mismatch(Place("/p/net.py", 20), made)],
@@ -101,7 +107,7 @@ def test_opening_and_mismatch_of_one_cause_are_one_finding() -> None:
 
 
 def test_a_mismatch_without_a_rule_names_every_tensor_and_its_device() -> None:
-    (found,) = findings_of(_placement(0, 1), [], [_mismatch(Place("/p/a.py", 5))], [], [], [_RULE])
+    (found,) = _found(_placement(0, 1), [], [_mismatch(Place("/p/a.py", 5))], [], [], [_RULE])
     assert found.code == "DDP503"
     assert found.message == (
         "addmm got tensors on different devices: x on cuda:0; linear.weight on cuda:1."
@@ -110,14 +116,14 @@ def test_a_mismatch_without_a_rule_names_every_tensor_and_its_device() -> None:
 
 
 def test_a_silent_misplacement_is_a_warning() -> None:
-    (found,) = findings_of(
+    (found,) = _found(
         _placement(0, 1), [], [_mismatch(Place("/p/a.py", 5), silent=True)], [], [], []
     )
     assert (found.code, found.severity) == ("DDP503", Severity.WARNING)
 
 
 def test_a_context_that_no_line_of_the_program_opened_is_a_librarys() -> None:
-    found = findings_of(_placement(0, 1), [_opening(1, 0, None)], [], [], [], [])
+    found = _found(_placement(0, 1), [_opening(1, 0, None)], [], [], [], [])
     assert [(one.code, one.ranks) for one in found] == [("DDP507", (1,))]
 
 
@@ -125,7 +131,7 @@ def test_a_context_that_no_line_of_the_program_opened_is_a_librarys() -> None:
 def test_both_of_nccls_texts_are_explained_where_no_memory_was_seen(
     text: str, ranks: tuple[int, ...]
 ) -> None:
-    (found,) = findings_of(Placement((), (), (), False), [], [], [text], [], [])
+    (found,) = _found(Placement((), (), (), False), [], [], [text], [], [])
     assert (found.code, found.ranks) == ("DDP501", ranks)
     assert "only hides this" in found.repair
 
@@ -137,7 +143,7 @@ def test_other_errors_of_nccl_are_not_taken_for_it() -> None:
 def test_a_line_that_raised_gets_its_rule_and_the_exceptions_text() -> None:
     facts = {"type": "RuntimeError", "text": "boom", "place": {"filename": "/p/net.py", "row": 7}}
     end = RankEnd(3, 3, 103, 2.0, 1, Record(103, "exception", 2.0, facts), consequence=False)
-    (found,) = findings_of(_placement(0, 1), [], [], [], [end], [_RULE])
+    (found,) = _found(_placement(0, 1), [], [], [], [end], [_RULE])
     assert (found.code, found.ranks) == ("DDP101", (3,))
     assert found.behaviour == "Rank 3 failed here: RuntimeError: boom."
 
@@ -145,9 +151,17 @@ def test_a_line_that_raised_gets_its_rule_and_the_exceptions_text() -> None:
 def test_a_finding_on_the_line_wins_over_one_that_takes_effect_there() -> None:
     other = replace(_RULE, code="DDP303", filename="/p/main.py", location=Location(30, 1))
     other = replace(other, end_location=None)
-    assert explanation([_RULE, other], [Place("/p/main.py", 30)]) is other
-    assert explanation([_RULE], [None, Place("/p/main.py", 30)]) is _RULE
-    assert explanation([_RULE], [Place("/p/main.py", 31)]) is None
+    assert explanation(lambda: [_RULE, other], [Place("/p/main.py", 30)]) is other
+    assert explanation(lambda: [_RULE], [None, Place("/p/main.py", 30)]) is _RULE
+    assert explanation(lambda: [_RULE], [Place("/p/main.py", 31)]) is None
+
+
+def test_lint_is_not_asked_where_there_is_no_line_to_explain() -> None:
+    def slow() -> list[Finding]:
+        raise AssertionError("asked")
+
+    assert explanation(slow, [None]) is None
+    assert findings_of(_placement(0, 1), [], [], [], [], slow) == []
 
 
 def test_a_program_that_lint_cannot_read_is_not_explained_and_says_why(tmp_path: Path) -> None:
