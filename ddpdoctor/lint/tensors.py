@@ -260,7 +260,6 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
                 other=b,
                 left=left,
                 right=right,
-                owners=(left.attributes.get("#owner"), right.attributes.get("#owner")),
             )
 
 

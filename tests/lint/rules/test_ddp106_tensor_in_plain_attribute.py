@@ -87,3 +87,10 @@ def test_a_program_that_never_becomes_distributed(check: Check) -> None:
         NET.format(keep="self.scale = torch.ones(2)", use="x * self.scale")
         + "model = Net().cuda()\nmodel(torch.ones(2, 2).cuda())\n"
     )
+
+
+def test_tensors_that_meet_on_the_cpu(check: Check) -> None:
+    check(
+        NET.format(keep="self.a = torch.ones(2); self.b = torch.ones(2)", use="self.a + self.b")
+        + BOUND
+    )

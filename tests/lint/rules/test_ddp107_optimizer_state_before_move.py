@@ -46,13 +46,39 @@ torch.optim.Adam(other.parameters()).load_state_dict(state["other"])
     )
 
 
-def test_another_model_that_moves_later(check: Check) -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "model.cuda(); load(); model.cuda()",
+        "model.cuda(); model.cpu(); load()",
+        "load(); nn.Linear(1, 1).cuda()",
+        "model.cuda(); load(); DDP(nn.Linear(1, 1).cuda())",
+        "load()",
+    ],
+)
+def test_where_the_model_stays_where_it_was(check: Check, lines: str) -> None:
     check(
         START
-        + """
-model = nn.Linear(1, 1).cuda()
+        + f"""
+model = nn.Linear(1, 1)
 optimizer = torch.optim.Adam(model.parameters())
-optimizer.load_state_dict(state["optimizer"])
-DDP(nn.Linear(1, 1).cuda())
+
+def load():
+    optimizer.load_state_dict(state["optimizer"])
+
+{lines}
 """
     )
+
+
+def test_a_program_that_never_becomes_distributed(check: Check) -> None:
+    check("""
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.load_state_dict(torch.load("x.pt"))
+    model.cuda()
+    """)
+
+
+def test_a_state_of_something_unknown(check: Check) -> None:
+    check(START + "unknown().load_state_dict(state)\nnn.Linear(1, 1).cuda()\n")

@@ -87,3 +87,51 @@ def test_gloo_needs_no_gpu(check: Check) -> None:
     dist.init_process_group("gloo")
     torch.ones(1).cuda()
     """)
+
+
+def test_only_the_group_of_the_path_that_needs_a_binding(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--index", action="store_true")
+    args = parser.parse_args()
+    if args.index:
+        dist.init_process_group("nccl")
+        torch.ones(1, device=int(os.environ["LOCAL_RANK"]))
+    else:
+        dist.init_process_group("nccl")  # DDP201
+        torch.ones(1).cuda()  # DDP101
+    """)
+
+
+def test_a_thread_is_not_cured_by_binding_the_process(check: Check) -> None:
+    check("""
+    def work():
+        torch.ones(1).cuda()  # DDP209
+
+    dist.init_process_group("nccl")
+    threading.Thread(target=work).start()
+    """)
+
+
+def test_what_else_relies_on_the_current_device(check: Check) -> None:
+    check("""
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+
+    def first(index):
+        dist.init_process_group("nccl")  # DDP201
+        FSDP(nn.Linear(1, 1))  # DDP307
+
+    def second(index):
+        dist.init_process_group("nccl")  # DDP201
+        dist.broadcast_object_list([1])  # DDP403
+
+    def third(index):
+        dist.init_process_group("nccl")
+        FSDP(nn.Linear(1, 1), device_id=index)
+        dist.barrier()
+        torch.cuda.synchronize()  # DDP404
+
+    mp.spawn(first, nprocs=2)
+    mp.spawn(second, nprocs=2)
+    mp.spawn(third, nprocs=2)
+    """)
