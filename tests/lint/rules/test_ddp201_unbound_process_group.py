@@ -135,3 +135,16 @@ def test_what_else_relies_on_the_current_device(check: Check) -> None:
     mp.spawn(second, nprocs=2)
     mp.spawn(third, nprocs=2)
     """)
+
+
+def test_what_another_process_or_a_block_binds_does_not_count(check: Check) -> None:
+    check("""
+    def child():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    with torch.cuda.device(int(os.environ["LOCAL_RANK"])):
+        torch.ones(1).cuda()
+    mp.Process(target=child).start()
+    """)

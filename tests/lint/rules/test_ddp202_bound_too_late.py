@@ -82,3 +82,31 @@ def test_a_use_on_another_path(check: Check) -> None:
         dist.init_process_group("nccl")
     torch.ones(1).cuda()
     """)
+
+
+def test_what_a_thread_does_is_its_own(check: Check) -> None:
+    check("""
+    def use():
+        torch.ones(1).cuda()  # DDP209
+
+    def bind():
+        torch.cuda.set_device(local_rank)
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    threading.Thread(target=use).start()
+    torch.cuda.set_device(local_rank)
+    torch.ones(1).cuda()
+    threading.Thread(target=bind).start()
+    """)
+
+
+def test_a_thread_that_binds_itself_does_not_bind_too_late(check: Check) -> None:
+    check("""
+    def bind():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    threading.Thread(target=bind).start()
+    """)
