@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ddpdoctor.findings import Finding, Related
+from ddpdoctor.findings import Finding, Fix, Related
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.branches import Dead
 from ddpdoctor.lint.outcome import Judged
@@ -122,9 +122,15 @@ def finish(drafts: Iterable[Draft]) -> list[Finding]:
     def find(place: Place) -> Range:
         return found[place.module][id(place.node)]
 
+    repairs = {id(draft.fix): draft.fix for draft in unique.values() if draft.fix is not None}
+    fixes = {key: repair.edits(find) for key, repair in repairs.items()}  # many findings share one
     findings: list[Finding] = []
     for module, text in texts.items():
-        own = [_finding(draft, find) for draft in unique.values() if draft.place.module is module]
+        own = [
+            _finding(draft, find, fixes.get(id(draft.fix)))
+            for draft in unique.values()
+            if draft.place.module is module
+        ]
         findings += unsuppressed(own, module.tree(), text)
     findings.sort(key=lambda finding: (finding.filename, finding.location, finding.code))
     return findings
@@ -148,7 +154,7 @@ def _shown(place: Place) -> Place:
     return place
 
 
-def _finding(draft: Draft, find: Callable[[Place], Range]) -> Finding:
+def _finding(draft: Draft, find: Callable[[Place], Range], fix: Fix | None) -> Finding:
     start, end = find(_shown(draft.place))
     return Finding(
         draft.code,
@@ -164,5 +170,5 @@ def _finding(draft: Draft, find: Callable[[Place], Range]) -> Finding:
             Related(str(place.module.path), find(_shown(place))[0], text)
             for place, text in draft.related
         ),
-        fix=None if draft.fix is None else draft.fix.edits(find),
+        fix=fix,
     )

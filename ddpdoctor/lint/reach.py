@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ddpdoctor.lint.branches import resolve
@@ -11,6 +12,11 @@ from ddpdoctor.lint.values import Device, Dict, Index, Object, Role, Scope, Valu
 
 if TYPE_CHECKING:
     from ddpdoctor.lint.run import Frame, Run
+
+
+# Of a scope, in the order of their first assignment: a program finds its local rank early, and
+# looking at all of them at every event makes long scripts slow.
+_MOST_VARIABLES = 200
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,19 @@ class View:
 def views(run: Run) -> tuple[View, ...]:
     """The frames that are being run, outermost first."""
     return tuple(_view(run, frame) for frame in run.frames)
+
+
+def may_need_repair(run: Run, kind: str, device: Value | None) -> bool:
+    """Whether a repair may start from an event; looking at what its frames hold costs time."""
+    if kind in _NEVER_REPAIRED:
+        return False
+    if kind not in _PLACING or not _is_own(resolve(run.cell["current"], run.path)):
+        return True
+    return isinstance(device, Device) and device.index is not None and not _is_own(device.index)
+
+
+_NEVER_REPAIRED = frozenset({"make", "meet", "keep", "lookup", "query", "question", "variable"})
+_PLACING = frozenset({"place", "create", "context", "current"})
 
 
 def _view(run: Run, frame: Frame) -> View:
@@ -51,9 +70,9 @@ def _is_own(value: Value | None) -> bool:
 def _named(run: Run, frame: Frame) -> Iterator[tuple[str, Value]]:
     seen: set[str] = set()
     scope: Scope | None = frame.scope
-    # A module's variables may be set under `if __name__ == "__main__"`: its functions use their own.
+    # A module may set its variables under `if __name__ == "__main__"`: functions use their own.
     while scope is not None and (scope.outer is not None or scope is frame.scope):
-        for name, held in list(scope.variables.items()):
+        for name, held in list(islice(scope.variables.items(), _MOST_VARIABLES)):
             if not isinstance(name, str) or not name.isidentifier() or name in seen:
                 continue
             seen.add(name)
