@@ -105,7 +105,7 @@ def _dict_get(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> V
     held = receiver.entries.get(key.value, MISSING)
     if held is MISSING:
         if receiver.open:
-            return Unknown(("entry", id(receiver.entries), key.value), default=default)
+            return Unknown(("entry", id(receiver.entries), key.value))
         return default
     return or_else(held, run.path, lambda: default)
 
@@ -114,6 +114,7 @@ def _dict_setdefault(run: Run, receiver: Dict, arguments: Arguments, place: Plac
     key = resolve(arguments.get(0) or Unknown(), run.path)
     value = arguments.get(1) or Const(None)
     if not isinstance(key, Const):
+        receiver.open = True
         return Unknown()
     held = receiver.entries.get(key.value, MISSING)
     if held is MISSING:
@@ -123,12 +124,14 @@ def _dict_setdefault(run: Run, receiver: Dict, arguments: Arguments, place: Plac
 
 
 def _dict_update(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> Value:
-    given = resolve(arguments.get(0) or Unknown(), run.path)
+    given = resolve(arguments.get(0) or Dict({}), run.path)
     entries: dict[Any, Value] = dict(arguments.named)
     if isinstance(given, Dict):
         entries = {**given.entries, **entries}
     elif isinstance(given, Object):
         entries = {**given.attributes, **entries}
+    if arguments.open or isinstance(given, Unknown) or (isinstance(given, Dict) and given.open):
+        receiver.open = True
     for key, value in entries.items():
         run.heap.write(receiver.entries, key, value)
     return Const(None)

@@ -353,6 +353,8 @@ def _assign_item(run: Run, target: cst.Subscript, value: Value) -> None:
         write(run, key, value, run.place(target))
     elif isinstance(key, Const) and isinstance(container, Dict):
         _write_item(run, container.entries, key.value, value)
+    elif isinstance(container, Dict):
+        container.open = True  # from now on it may hold any key
     elif isinstance(key, Const) and isinstance(container, Object):
         _write_item(run, container.attributes, key.value, value)
     elif isinstance(container, Sequence):

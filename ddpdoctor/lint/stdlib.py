@@ -151,6 +151,16 @@ def _as_dict(run: Run, arguments: Arguments, place: Place) -> Value:
     return Dict(dict(value.attributes)) if isinstance(value, Object) else Dict({}, open=True)
 
 
+def _fields(run: Run, arguments: Arguments, place: Place) -> Value:
+    """dataclasses.fields(Config)."""
+    given = resolve(arguments.get(0) or Unknown(), run.path)
+    cls = given.cls if isinstance(given, Object) else given
+    if not isinstance(cls, Class):
+        return Sequence((), "tuple", open=True)
+    made = tuple(Object(None, {"name": Const(name)}, place) for name in cls.fields)
+    return Sequence(made, "tuple")
+
+
 def _named_tuple(run: Run, arguments: Arguments, place: Place) -> Value:
     fields = resolve(arguments.get(1, "field_names") or Unknown(), run.path)
     cls = Class("namedtuple", (Name(NAMED_TUPLE),), {}, run.frame.module, place)
@@ -468,6 +478,7 @@ _FUNCTIONS: dict[str, Standard] = {
     "dataclasses.field": _field,
     "attr.ib": _field,
     "attrs.field": _field,
+    "dataclasses.fields": _fields,
     "dataclasses.replace": _replace,
     "dataclasses.asdict": _as_dict,
     "collections.namedtuple": _named_tuple,

@@ -302,3 +302,59 @@ def test_defaults_that_a_configuration_file_replaces(check: Check) -> None:
             worker(0, config)
         """
     )
+
+
+def test_settings_copied_key_by_key(check: Check) -> None:
+    """A table that is written under unknown keys may hold any of them: no default is certain."""
+    check(
+        """
+        settings = {}
+        for line in open("job.conf"):
+            name, value = line.split("=")
+            settings[name] = value
+
+        more = dict(backend="nccl")
+        more.update(json.loads(input()))
+
+        def start(backend="nccl", gpu=0, index=0):
+            dist.init_process_group(backend)
+            DDP(nn.Linear(2, 2).cuda(gpu))
+            torch.zeros(2).cuda(index)
+
+        start(**settings)
+        start(gpu=settings.get("gpu", 0), **more)
+        """
+    )
+
+
+def test_record_filled_from_the_command_line(check: Check) -> None:
+    """espnet's way: the fields of a dataclass are looked up in the arguments one by one."""
+    check(
+        """
+        @dataclasses.dataclass
+        class Job:
+            gpus: int = 0
+            distributed: bool = False
+            local_rank: int = 0
+
+            def start(self):
+                if self.distributed:
+                    dist.init_process_group("nccl")  # DDP201
+                    DDP(nn.Linear(2, 2).cuda())  # DDP101
+
+        def build(cls, options):
+            given = {}
+            for field in dataclasses.fields(cls):
+                if not hasattr(options, field.name):
+                    raise ValueError(field.name)
+                given[field.name] = getattr(options, field.name)
+            return cls(**given)
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus", type=int, default=0)
+        parser.add_argument("--local_rank", type=int, default=None)
+        options = parser.parse_args()
+        options.distributed = options.gpus > 1
+        build(Job, options).start()
+        """
+    )
