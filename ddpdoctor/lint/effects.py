@@ -520,6 +520,7 @@ def _register(call: Call) -> Value:
     if isinstance(name, Const) and isinstance(call.receiver, Object) and value is not None:
         if isinstance(value, Object):
             run.heap.write(value.attributes, "#state", Const("buffer"))
+            run.heap.write(value.attributes, "#owner", call.receiver)
         run.heap.write(call.receiver.attributes, name.value, value)
     return Const(None)
 

@@ -260,6 +260,7 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
                 other=b,
                 left=left,
                 right=right,
+                owners=(left.attributes.get("#owner"), right.attributes.get("#owner")),
             )
 
 

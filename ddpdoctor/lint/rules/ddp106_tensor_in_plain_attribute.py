@@ -16,11 +16,12 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("meet"):
         if not trace.is_distributed(event, surely=False):
             continue
-        for value, at, other in (
-            (event.detail["left"], event.device, event.detail["other"]),
-            (event.detail["right"], event.detail["other"], event.device),
+        left_owner, right_owner = event.detail["owners"]
+        for value, owner, at, other in (
+            (event.detail["left"], left_owner, event.device, event.detail["other"]),
+            (event.detail["right"], right_owner, event.detail["other"], event.device),
         ):
-            keep = kept.get(id(value))
+            keep = kept.get(id(value)) or kept.get(id(owner))
             if keep is None or keep.place in reported:
                 continue
             if not (_on(at, "cpu") and _on(other, "cuda")) or _is_scalar(value):
