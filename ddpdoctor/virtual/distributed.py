@@ -19,10 +19,11 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 from torch.distributed import distributed_c10d
 
-from ddpdoctor.virtual import mode
+from ddpdoctor.virtual import operations
 from ddpdoctor.virtual.labels import CPU_INDEX, label_of
-from ddpdoctor.virtual.mode import Placer, Plan, named_tensors
+from ddpdoctor.virtual.mode import Placer, Plan
 from ddpdoctor.virtual.nccl import DEFAULT_TIMEOUT, Communicator, process_group_class
+from ddpdoctor.virtual.operations import named_tensors
 from ddpdoctor.virtual.patches import Patches
 
 
@@ -60,8 +61,8 @@ def install(placer: Placer, patches: Patches) -> None:
     start, end = group_class._start_coalescing, group_class._end_coalescing
     patches.set(group_class, "_start_coalescing", _start_coalescing(start))
     patches.set(group_class, "_end_coalescing", _end_coalescing(end))
-    mode.handlers["c10d"] = _collective
-    mode.handlers["c10d::barrier"] = _barrier
+    operations.handlers["c10d"] = _collective
+    operations.handlers["c10d::barrier"] = _barrier
     _install_ddp(placer, patches)
 
 
