@@ -49,6 +49,8 @@ def check(tmp_path: Path) -> Check:
         expected, severities = _markers(texts)
         found: dict[Placed, Finding] = {}
         for finding in linted.findings:
+            assert finding.filename is not None
+            assert finding.location is not None
             name = Path(finding.filename).relative_to(tmp_path).as_posix()
             found[name, finding.location.row, finding.code] = finding
         assert linted.skipped == ()

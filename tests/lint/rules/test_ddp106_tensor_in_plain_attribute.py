@@ -94,3 +94,19 @@ def test_tensors_that_meet_on_the_cpu(check: Check) -> None:
         NET.format(keep="self.a = torch.ones(2); self.b = torch.ones(2)", use="self.a + self.b")
         + BOUND
     )
+
+
+def test_a_buffer_of_a_module_that_is_kept_in_a_dict(check: Check) -> None:
+    check(
+        """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("hit", torch.ones(2))
+
+    def forward(self, x):
+        return x + self.hit
+"""
+        + NET.format(keep='self.parts = {"a": Part()}  # DDP106', use='self.parts["a"](x)')
+        + BOUND
+    )

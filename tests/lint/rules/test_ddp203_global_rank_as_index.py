@@ -77,3 +77,18 @@ def test_a_rank_under_a_condition_is_not_surely_used(check: Check) -> None:
     index = int(os.environ.get("LOCAL_RANK", dist.get_rank()))
     torch.cuda.set_device(index)
     """)
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        "pass",
+        'dist.init_process_group("gloo")',
+        'os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["MY_CARD"]; dist.init_process_group()',
+    ],
+)
+def test_without_a_job_on_gpus_or_where_a_mask_is_set(check: Check, setup: str) -> None:
+    check(f"""
+    {setup}
+    torch.cuda.set_device(int(os.environ["RANK"]))
+    """)

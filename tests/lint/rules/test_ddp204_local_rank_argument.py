@@ -93,3 +93,15 @@ else:
 torch.ones(1).to(device)
 """
     )
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        "pass",
+        'dist.init_process_group("gloo")',
+        'os.environ["CUDA_VISIBLE_DEVICES"] = str(args.local_rank); dist.init_process_group()',
+    ],
+)
+def test_without_a_job_on_gpus_or_where_a_mask_is_set(check: Check, setup: str) -> None:
+    check(OPTION.format(default=0, marker="") + f"{setup}\ntorch.cuda.set_device(args.local_rank)")
