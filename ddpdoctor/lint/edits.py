@@ -45,7 +45,7 @@ def edited(data: bytes, edits: Iterable[Edit], path: Path) -> bytes:
         raise Unreadable(f"cannot be edited ({error})") from None
     parse(after, path)
     if _compiles(data) and not _compiles(after):
-        raise Unreadable("would no longer compile")
+        raise Unreadable("no longer compiles")
     return after
 
 

@@ -25,9 +25,7 @@ def write_device(trace: Trace, event: Event, written: Place) -> Repair | None:
 _CARDS = tuple(f"cuda:{number}" for number in range(64))
 
 
-def write_index(
-    trace: Trace, event: Event, written: Place, *, safe: bool = False
-) -> Repair | None:
+def write_index(trace: Trace, event: Event, written: Place, *, safe: bool = False) -> Repair | None:
     """Write the local rank in place of a constant index. safe: one process keeps that index."""
     node = written.node
     if isinstance(node, cst.SimpleString) and node.evaluated_value in _CARDS:

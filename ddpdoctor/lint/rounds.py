@@ -65,21 +65,17 @@ def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> R
             continue
         relinted = lint(tried)
 
-        def now(key: _Key, edits: _Edits = edits) -> _Key:
-            code, path, place = key
-            if path not in edits or place is None:
-                return key
-            return code, path, moved(after.get(path, before[path]), edits[path], place)
-
+        contents = {**before, **after}
+        now = {key: _moved(key, contents, edits) for key in {*offers, *useless}}
         standing = {_key(finding) for finding in relinted.findings}
         worse = len(relinted.findings) > len(linted.findings)
         idle = {
-            key for key, fix in offers.items() if fix in fixes and (worse or now(key) in standing)
+            key for key, fix in offers.items() if fix in fixes and (worse or now[key] in standing)
         }
         if idle - useless:
             useless |= idle
             continue
-        useless = {now(key) for key in useless}
+        useless = {now[key] for key in useless}
         after, linted = tried, relinted
     return Repaired(
         linted,
@@ -100,11 +96,21 @@ def _key(finding: Finding) -> _Key:
     return finding.code, _real(finding.filename or ""), finding.location
 
 
+def _moved(key: _Key, contents: Mapping[Path, bytes], edits: _Edits) -> _Key:
+    """The finding's key after the edits, if it still stands then."""
+    code, path, place = key
+    if path not in edits or place is None:
+        return key
+    return code, path, moved(contents[path], edits[path], place)
+
+
 class _Refused(Exception):
     """The text is a line for the user."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path} is left as it is: with its repairs it {reason}")
+        super().__init__(
+            f"{path} is left as it is, for with its repairs it would be of no use: {reason}"
+        )
         self.path = path
 
 

@@ -101,16 +101,15 @@ def test_a_file_that_would_no_longer_parse_is_left_alone_and_named(tmp_path: Pat
     repaired = repair(Words({"bad_broken": "if", "bad_fine": "good"}, broken, fine), unsafe=False)
     assert repaired.after == {fine: b"good\n"}
     (line,) = repaired.refused
-    assert (
-        line == f"{broken} is left as it is: with its repairs it syntax error at line 1, column 1"
-    )
+    assert line.startswith(f"{broken} is left as it is, for with its repairs it would be of no use")
+    assert line.endswith(": syntax error at line 1, column 1")
 
 
 def test_a_file_that_would_no_longer_compile_is_left_alone(path: Path) -> None:
     path.write_text("def f():\n    bad\n")
     repaired = repair(Words({"    bad": "    x = 1; nonlocal x"}, path), unsafe=False)
     assert repaired.after == {}
-    assert "would no longer compile" in repaired.refused[0]
+    assert "no longer compiles" in repaired.refused[0]
 
 
 def test_a_program_that_this_python_cannot_compile_is_repaired_all_the_same(path: Path) -> None:
