@@ -302,6 +302,10 @@ def end_block(run: Run, before: dict[str, Value]) -> None:
         run.set_process(key, value)
 
 
+# Backends that need no NVIDIA GPU of the rank's own: on the CPU, simulated, other accelerators.
+_NO_GPU = ("gloo", "mpi", "fake", "xla", "hccl", "ccl", "xccl", "mccl", "cncl")
+
+
 def _group(call: Call) -> Value:
     run = call.run
     backend = call.argument("backend") or Const(None)
@@ -313,7 +317,7 @@ def _group(call: Call) -> Value:
         call.place,
         device=None if device_id is None else as_device(device_id, run.path),
         arguments=call.arguments,
-        on_cpu=all(name in ("gloo", "mpi") for name in names),
+        on_cpu=all(name in _NO_GPU for name in names),
         sure=bool(call.api.facts.get("sure", True)),
         api=call.api,
     )

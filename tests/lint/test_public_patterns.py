@@ -358,3 +358,29 @@ def test_record_filled_from_the_command_line(check: Check) -> None:
         build(Job, options).start()
         """
     )
+
+
+def test_simulated_process_group(check: Check) -> None:
+    """torchtitan's way: the backend "fake" sends nothing, so one process stands for all."""
+    check(
+        """
+        if __name__ == "__main__":
+            dist.init_process_group("fake", rank=0, world_size=8)
+            device = torch.device("cuda:0")
+            torch.cuda.set_device(device)
+            DDP(nn.Linear(2, 2).to(device))
+        """
+    )
+
+
+def test_mask_of_another_vendor_taken_over(check: Check) -> None:
+    """verl's way: ROCm's mask is moved to the name that every library reads."""
+    check(
+        """
+        if torch.cuda.is_available() and os.environ.get("HIP_VISIBLE_DEVICES"):
+            os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.pop("HIP_VISIBLE_DEVICES")
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+        DDP(nn.Linear(2, 2).cuda())
+        """
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Index, Place
+from ddpdoctor.lint.values import Const, Index, Place, Unknown, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -18,10 +18,18 @@ def check(trace: Trace) -> Iterator[Draft]:
         if started and all(isinstance(s, Const) and s.value for s in started):
             yield _too_late(event, Severity.ERROR, started[0].origin)
             continue
+        if all(_is_anything(mask) for mask in trace.alternatives(event, event.detail["value"])):
+            continue  # a mask taken over from elsewhere, as a rule the one that is in force
         queries = [other for other in trace.before(event) if other.kind == "query"]
         if queries:
             yield _too_late(event, Severity.WARNING, queries[0].place)
     yield from _rank_variables(trace)
+
+
+def _is_anything(mask: Value) -> bool:
+    if isinstance(mask, Unknown) and isinstance(mask.default, Const):
+        return mask.default.value is None
+    return isinstance(mask, Unknown) and mask.default is None
 
 
 def _too_late(event: Event, severity: Severity, first: Place | None) -> Draft:
