@@ -164,7 +164,7 @@ def call_method(
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
         return receiver
-    escape(run, "", arguments, place)
+    escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
 
 
@@ -223,6 +223,10 @@ def _tensor_method(
     if name in ("item", "tolist", "numpy", "size", "dim", "numel"):
         return Unknown()
     return Object(receiver.cls, dict(receiver.attributes), place)
+
+
+# Methods that bind whatever they belong to: getattr(torch, kind).set_device(index), for one.
+_MAY_BIND = ("set_device", "init_dist", "setup_dist", "init_process")
 
 
 def escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:

@@ -384,3 +384,18 @@ def test_mask_of_another_vendor_taken_over(check: Check) -> None:
         DDP(nn.Linear(2, 2).cuda())
         """
     )
+
+
+def test_device_module_that_is_not_known(check: Check) -> None:
+    """torchtitan's way: torch.cuda comes out of a function that nothing is known of."""
+    check(
+        """
+        from torch._utils import _get_available_device_type, _get_device_module
+
+        kind = _get_available_device_type() or "cuda"
+        module = _get_device_module(kind)
+        module.set_device(torch.device(kind, int(os.environ["LOCAL_RANK"])))
+        dist.init_process_group("nccl")
+        DDP(nn.Linear(2, 2).cuda())
+        """
+    )
