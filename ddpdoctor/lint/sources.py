@@ -76,7 +76,6 @@ class Module:
                 raise
         return self._tree
 
-
     def parents(self) -> dict[int, cst.CSTNode]:
         """The node above each node of the tree, by id(node). Raises Unreadable."""
         if self._parents is None:
