@@ -788,6 +788,9 @@ def _returns(call: Call) -> Value:
     word = call.api.facts.get("value", "unknown")
     if call.api.facts.get("query"):
         call.run.record("query", call.name, call.place)
+    group = call.argument("group")
+    if group is not None and not (isinstance(group, Const) and group.value is None):
+        return Unknown()  # the rank in a group of its own, such as the ranks of one machine
     return call.run.cell["group"] if word == "backend" else named_value(call.run, word)
 
 

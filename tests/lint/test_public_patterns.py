@@ -399,3 +399,47 @@ def test_device_module_that_is_not_known(check: Check) -> None:
         DDP(nn.Linear(2, 2).cuda())
         """
     )
+
+
+def test_rank_in_the_group_of_one_machine(check: Check) -> None:
+    """detectron2's and YOLOX's way: the local rank is the rank in a group of this machine's."""
+    check(
+        """
+        LOCAL = None
+
+        def get_local_rank():
+            return dist.get_rank() if LOCAL is None else dist.get_rank(group=LOCAL)
+
+        def worker(number, per_machine, machine):
+            global LOCAL
+            dist.init_process_group("nccl", rank=machine * per_machine + number)
+            for other in range(int(os.environ["MACHINES"])):
+                group = dist.new_group(list(range(other * per_machine, (other + 1) * per_machine)))
+                if other == machine:
+                    LOCAL = group
+            torch.cuda.set_device(get_local_rank())
+            DDP(nn.Linear(2, 2).cuda(), device_ids=[get_local_rank()])
+
+        mp.spawn(worker, nprocs=8, args=(8, int(os.environ["MACHINE"])))
+        """
+    )
+
+
+def test_parent_that_is_rank_zero(check: Check) -> None:
+    """ParlAI's way: the process that starts the others goes on as the first rank."""
+    check(
+        """
+        def work(rank, shift):
+            torch.cuda.set_device(rank + shift)
+            dist.init_process_group("nccl", rank=rank + shift, world_size=4)
+            torch.zeros(2).cuda()
+
+        def evaluate():
+            children = mp.start_processes(work, args=(1,), nprocs=3, join=False)
+            work(0, 0)
+            children.join()
+
+        evaluate()
+        evaluate()
+        """
+    )

@@ -37,5 +37,14 @@ def _follows(trace: Trace, spawn: Event, event: Event) -> bool:
     return (
         spawn.process is event.process
         and compatible(spawn.path, event.path)
+        and not _is_rank(trace, spawn)
         and trace.events.index(spawn) > trace.events.index(event)
+    )
+
+
+def _is_rank(trace: Trace, spawn: Event) -> bool:
+    """Whether the process that starts the others is a rank of the job as well."""
+    return any(
+        group.process is spawn.process and compatible(group.path, spawn.path)
+        for group in trace.of("group")
     )
