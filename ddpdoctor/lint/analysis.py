@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from collections.abc import Callable, Iterable
 
 from ddpdoctor.findings import Finding, Fix, Related
@@ -15,6 +16,7 @@ from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.suppressions import unsuppressed
 from ddpdoctor.lint.values import Arguments, Place
+
 
 def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> Judged:
     """Runs a script in the abstract and applies the rules of these codes.
@@ -97,10 +99,8 @@ def _run_unused_forwards(run: Run) -> None:
             before = run.path, run.process, run.cell
             run.path, run.process = event.path, event.process
             run.cell = {**run.cell, **vars(event.state)}
-            try:
+            with suppress(Dead):
                 call(run, module, Arguments(open=True), event.place)
-            except Dead:
-                pass
             run.path, run.process, run.cell = before
 
 

@@ -138,9 +138,7 @@ def _named(run: Run, word: str) -> Value:
     if word == "current_device":
         return current_index(run)
     if word == "cuda:current":
-        return map_value(
-            current_index(run), run.path, lambda index: Device("cuda", index)
-        )
+        return map_value(current_index(run), run.path, lambda index: Device("cuda", index))
     return Unknown()
 
 
@@ -149,17 +147,15 @@ def current_index(run: Run) -> Value:
     return map_value(
         run.cell["current"],
         run.path,
-        lambda index: Const(0)
-        if isinstance(index, Const) and index.value is None
-        else index,
+        lambda index: Const(0) if isinstance(index, Const) and index.value is None else index,
     )
 
 
 def _of_object(run: Run, receiver: Object, name: str, place: Place) -> Value:
     held = receiver.attributes.get(name, MISSING)
-    if isinstance(held, Either) and isinstance(receiver.cls, Class):
-        if class_attribute(receiver.cls, name) is not None:
-            held = or_else(held, run.path, lambda: _from_class(run, receiver, name, place))
+    of_class = class_attribute(receiver.cls, name) if isinstance(receiver.cls, Class) else None
+    if isinstance(held, Either) and of_class is not None:
+        held = or_else(held, run.path, lambda: _from_class(run, receiver, name, place))
     held = resolve(held, run.path)
     if held is not MISSING:
         return held
@@ -379,5 +375,3 @@ def import_star(run: Run, package: str, level: int) -> None:
             name in names if names is not None else not name.startswith("_")
         ):
             bind(run, name, value)
-
-

@@ -240,5 +240,3 @@ def _construct_library_base(
             made = call_library(run, base, arguments, place)
             if isinstance(made, Object) and "#settings" in made.attributes:
                 instance.attributes["#settings"] = made.attributes["#settings"]
-
-

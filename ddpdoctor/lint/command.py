@@ -87,10 +87,13 @@ def _tell(repaired: Repaired, what: str, stream: TextIO) -> None:
     if repaired.after:
         findings = count(repaired.repaired, "finding")
         lines.append(f"{findings} {what} in {count(len(repaired.after), 'file')}.")
-    elif any(
-        finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
-        for finding in repaired.linted.findings
-    ) and not repaired.unsafe:
+    elif (
+        any(
+            finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+            for finding in repaired.linted.findings
+        )
+        and not repaired.unsafe
+    ):
         lines.append("Nothing to repair without --unsafe-fixes.")
     else:
         lines.append("Nothing to repair.")

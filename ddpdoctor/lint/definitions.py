@@ -210,5 +210,3 @@ def field_default(run: Run, cls: Class, name: str, place: Place) -> Value:
     if isinstance(value, Object) and "#factory" in value.attributes:
         return call(run, value.attributes["#factory"], Arguments(), place)
     return value
-
-

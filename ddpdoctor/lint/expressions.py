@@ -245,9 +245,7 @@ def _binary(run: Run, node: cst.BinaryOperation) -> Value:
     return binary(run, type(node.operator), left, right, run.place(node))
 
 
-def binary(
-    run: Run, kind: type[cst.CSTNode], left: Value, right: Value, place: Place
-) -> Value:
+def binary(run: Run, kind: type[cst.CSTNode], left: Value, right: Value, place: Place) -> Value:
     """The value of `left OP right`, seeing tensors that meet on the way."""
     from ddpdoctor.lint.tensors import combine
 
@@ -259,9 +257,7 @@ def binary(
 
 def _conditional(run: Run, node: cst.IfExp) -> Value:
     test = evaluate(run, node.test)
-    return fork(
-        run, test, lambda: evaluate(run, node.body), lambda: evaluate(run, node.orelse)
-    )
+    return fork(run, test, lambda: evaluate(run, node.body), lambda: evaluate(run, node.orelse))
 
 
 def _subscript(run: Run, node: cst.Subscript) -> Value:

@@ -24,7 +24,7 @@ from ddpdoctor.lint.values import (
 )
 
 if TYPE_CHECKING:
-    from ddpdoctor.lint.effects import Call
+    from ddpdoctor.lint.kinds.call import Call
 
 
 def run_framework(call: Call) -> Value:
@@ -94,7 +94,7 @@ def _maker(call: Call) -> Call:
 
 
 def _processes(call: Call) -> str:
-    """"one", "several" or "unseen", as the arguments of a framework's constructor say.
+    """ "one", "several" or "unseen", as the arguments of a framework's constructor say.
 
     Facts: counts, the arguments that hold a number (or list) of devices; nodes, the number of
     machines; alone and several, "argument=pattern" for values that decide it.

@@ -80,4 +80,3 @@ def _put(cell: Cell, key: Any, old: Any) -> None:
         cell.pop(key, None)
     else:
         cell[key] = old
-

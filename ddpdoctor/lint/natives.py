@@ -393,8 +393,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
     value = arguments.get(0, "iterable")
     if isinstance(value, Sequence) and not value.open:
         pairs = [
-            Sequence((Const(position), item), "tuple")
-            for position, item in enumerate(value.items)
+            Sequence((Const(position), item), "tuple") for position, item in enumerate(value.items)
         ]
         return Sequence(tuple(pairs))
     item = value.items[0] if isinstance(value, Sequence) and value.items else Unknown()
@@ -406,9 +405,7 @@ def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
     if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
         rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
         return Sequence(tuple(Sequence(row, "tuple") for row in rows))
-    row = tuple(
-        c.items[0] if isinstance(c, Sequence) and c.items else Unknown() for c in columns
-    )
+    row = tuple(c.items[0] if isinstance(c, Sequence) and c.items else Unknown() for c in columns)
     return Sequence((Sequence(row, "tuple"),), open=True)
 
 

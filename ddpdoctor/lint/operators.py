@@ -125,8 +125,10 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
         counted = isinstance(b, Index) and b.role is Role.DEVICES
         return Index(Role.LOCAL, rank.origin, exact=counted, counted=counted)
     if kind in (cst.Add, cst.Multiply) and rank.role is not Role.PHYSICAL:
-        if isinstance(other, Const) and other.value in (0, 1) and (kind is cst.Multiply) == bool(
-            other.value
+        if (
+            isinstance(other, Const)
+            and other.value in (0, 1)
+            and (kind is cst.Multiply) == bool(other.value)
         ):
             return rank
         if isinstance(other, Index) and other.role in RANKS:
@@ -181,7 +183,7 @@ def _plain(piece: Value | str) -> str | None:
 
 
 def percent(template: str, argument: Value, place: Place) -> Value:
-    """"cuda:%d" % rank, for one or several plain %d and %s."""
+    """ "cuda:%d" % rank, for one or several plain %d and %s."""
     values = argument.items if isinstance(argument, Sequence) else (argument,)
     pieces = template.replace("%%", "\0").replace("%i", "%s").replace("%d", "%s").split("%s")
     if len(pieces) != len(values) + 1 or any("%" in piece for piece in pieces):
@@ -192,9 +194,9 @@ def percent(template: str, argument: Value, place: Place) -> Value:
     return join_text(tuple(parts), place)
 
 
-def format_text(template: str, positional: tuple[Value, ...], named: dict[str, Value]) -> list[
-    Value | str
-]:
+def format_text(
+    template: str, positional: tuple[Value, ...], named: dict[str, Value]
+) -> list[Value | str]:
     """The parts of "cuda:{}".format(rank)."""
     import string
 

@@ -111,9 +111,8 @@ def _run_process(
     parent = run.process
     process = Process("spawned", parent)
     before = len(run.trace.events)
-    with run.inside(process):
-        with suppress(Dead):
-            call(run, target, arguments, place)
+    with run.inside(process), suppress(Dead):
+        call(run, target, arguments, place)
     started = run.trace.events[before:]
     if any(event.kind == "group" and event.process.owner() is process for event in started):
         if alone:
@@ -168,9 +167,7 @@ def run_executor(
     return Object(Name(EXECUTOR), attributes, place)
 
 
-def submit(
-    run: Run, executor: Object, arguments: Arguments, place: Place, *, each: bool
-) -> Value:
+def submit(run: Run, executor: Object, arguments: Arguments, place: Place, *, each: bool) -> Value:
     """executor.submit(f, x), or executor.map(f, xs) with each."""
     from ddpdoctor.lint.expressions import items_of
 

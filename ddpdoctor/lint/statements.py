@@ -114,7 +114,7 @@ def _if(run: Run, node: cst.If) -> None:
 
 
 def _loop(run: Run, body: Callable[[], None], orelse: cst.Else | None) -> None:
-    """One round of a loop's body, which break and continue end, and what follows without a break."""
+    """One round of a loop's body, which break and continue end, and its else without a break."""
     body()
     left = run.frame.cell.get("left")
     ended: Value = FALSE
@@ -295,9 +295,7 @@ def _annotated(run: Run, node: cst.AnnAssign) -> None:
 def _augmented(run: Run, node: cst.AugAssign) -> None:
     old = evaluate(run, node.target)
     kind = operators.OF_ASSIGNMENT.get(type(node.operator), cst.Add)
-    assign(
-        run, node.target, binary(run, kind, old, evaluate(run, node.value), run.place(node))
-    )
+    assign(run, node.target, binary(run, kind, old, evaluate(run, node.value), run.place(node)))
 
 
 def assign(run: Run, target: cst.CSTNode, value: Value) -> None:

@@ -73,7 +73,7 @@ def standard_method(
 
 
 def _enter_for_good(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.effects import start_block
+    from ddpdoctor.lint.kinds.process import start_block
 
     value = arguments.get(0) or Unknown()
     start_block(run, resolve(value, run.path), place)
@@ -451,9 +451,7 @@ def _process(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _executor(run: Run, arguments: Arguments, place: Place) -> Value:
-    return run_executor(
-        run, arguments.get(2, "initializer"), arguments.get(3, "initargs"), place
-    )
+    return run_executor(run, arguments.get(2, "initializer"), arguments.get(3, "initargs"), place)
 
 
 def _format(run: Run, arguments: Arguments, place: Place) -> Value:

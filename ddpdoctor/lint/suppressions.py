@@ -23,9 +23,7 @@ _COMMENT = re.compile(
 _ANY = ("",)
 
 
-def unsuppressed(
-    findings: Iterable[Finding], tree: cst.Module, text: str
-) -> list[Finding]:
+def unsuppressed(findings: Iterable[Finding], tree: cst.Module, text: str) -> list[Finding]:
     """The findings of one file that no comment on their first or last line speaks of."""
     found = list(findings)
     if not found or not _COMMENT.search(text):

@@ -45,7 +45,7 @@ def new_module(run: Run, instance: Object) -> None:
 
 
 def kind_of(value: Value) -> str | None:
-    """"tensor" or "module" where it is known to be one."""
+    """ "tensor" or "module" where it is known to be one."""
     if isinstance(value, Object):
         kind = value.attributes.get("#kind")
         if isinstance(kind, Const):
@@ -87,9 +87,7 @@ def moved(run: Run, receiver: Value, device: Value, place: Place) -> Value:
         _move_module(run, receiver, device, set())
         return receiver
     if isinstance(receiver, Object) and kind_of(receiver) == "tensor":
-        return Object(
-            receiver.cls, {**receiver.attributes, "#device": device}, receiver.origin
-        )
+        return Object(receiver.cls, {**receiver.attributes, "#device": device}, receiver.origin)
     if isinstance(receiver, Object):
         run.heap.write(receiver.attributes, "#device", device)
         return receiver
@@ -128,7 +126,9 @@ def devices_of_parts(run: Run, module: Value, depth: int = 0) -> tuple[Value, ..
         part = resolve(part, run.path)
         if kind_of(part) == "module":
             found.extend(devices_of_parts(run, part, depth + 1))
-        elif isinstance(part, Unknown) or (isinstance(part, Object) and "#moved" in part.attributes):
+        elif isinstance(part, Unknown) or (
+            isinstance(part, Object) and "#moved" in part.attributes
+        ):
             found.append(device_of(run, part))
     return tuple(found) or (device_of(run, module),)
 
@@ -293,5 +293,3 @@ def held_in(value: Value) -> list[Object]:
         elif isinstance(item, Dict):
             stack.extend(item.entries.values())
     return found
-
-

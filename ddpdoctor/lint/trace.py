@@ -152,7 +152,7 @@ class Trace:
         return paths or [event.path]
 
     def binding(self, event: Event) -> str:
-        """"bound" to the local rank, "constant", "unbound" or "unknown" at an event.
+        """ "bound" to the local rank, "constant", "unbound" or "unknown" at an event.
 
         Where it depends on something unseen, the better answer counts: a false alarm costs more
         than a miss.

@@ -36,11 +36,7 @@ class Place:
         return hash((id(self.module), id(self.node)))
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Place)
-            and other.node is self.node
-            and other.module is self.module
-        )
+        return isinstance(other, Place) and other.node is self.node and other.module is self.module
 
 
 class Value:
@@ -406,9 +402,7 @@ class Partial(Value):
 
     __slots__ = ("arguments", "function")
 
-    def __init__(
-        self, function: Value, arguments: Arguments, origin: Place | None = None
-    ) -> None:
+    def __init__(self, function: Value, arguments: Arguments, origin: Place | None = None) -> None:
         self.function = function
         self.arguments = arguments
         self.origin = origin

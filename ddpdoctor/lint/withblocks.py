@@ -104,7 +104,7 @@ def _enter_value(
 ) -> None:
     from ddpdoctor.lint.attributes import class_attribute
     from ddpdoctor.lint.calls import call
-    from ddpdoctor.lint.effects import end_block, start_block
+    from ddpdoctor.lint.kinds.process import end_block, start_block
 
     value = resolve(value, run.path)
     place = run.place(node)

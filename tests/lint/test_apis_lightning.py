@@ -95,7 +95,7 @@ def test_one_process_or_an_unseen_number_is_silent(check, settings):
         "devices=[0, 1]",
         'devices="0,1"',
         "devices=1, num_nodes=2",
-        'strategy=pl.strategies.DDPStrategy(static_graph=True)',
+        "strategy=pl.strategies.DDPStrategy(static_graph=True)",
         'gpus=-1, accelerator="ddp"',
         'gpus=2, distributed_backend="ddp"',
     ],

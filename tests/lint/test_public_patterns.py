@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_mask_from_the_command_line_beside_a_local_rank(check: Check) -> None:
-    """yolov5's way: --device may set a mask, a launcher's ranks take their index from LOCAL_RANK."""
+    """--device may set a mask, and a launcher's ranks take their index from LOCAL_RANK."""
     check(
         """
         RANK = int(os.getenv("LOCAL_RANK", -1))

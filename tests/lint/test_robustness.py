@@ -138,7 +138,8 @@ HARD = {
     "recursion": "def f(n):\n    return f(n + 1) + g(n)\ndef g(n):\n    return f(n)\nf(0)\n",
     "a class of itself": "class A: pass\nclass A(A): pass\nA.B = A\nA()\n",
     "a list in itself": "x = []\nx.append(x)\nx += [x]\nprint(x == x, str(x))\nd = {}\nd[0] = d\n",
-    "an endless generator": "def f():\n    while 1:\n        yield f\nfor x in f():\n    list(f())\n",
+    "an endless generator": "def f():\n    while 1:\n        yield f\n"
+    "for x in f():\n    list(f())\n",
     "large literals": f"x = {'9' * 10_000}\ny = {list(range(5000))}\n",
     "large results": "x = 10 ** 10 ** 10\ny = 1 << 10 ** 9\nz = 'a' * 9 ** 12\nw = [0] * x\n",
     "many branches": "".join(f"if a{i}:\n    x = {i}\n" for i in range(300)) + "print(x)\n",

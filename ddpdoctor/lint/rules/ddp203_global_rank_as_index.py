@@ -37,7 +37,14 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 def _devices(event: Event) -> Iterator[Value]:
     if event.device is not None and event.kind in (
-        "place", "create", "default", "load", "bind", "context", "group", "shard",
+        "place",
+        "create",
+        "default",
+        "load",
+        "bind",
+        "context",
+        "group",
+        "shard",
     ):
         yield event.device
     for name in ("device_ids", "output_device"):
@@ -53,9 +60,7 @@ def _is_global(trace: Trace, event: Event, value: Value) -> bool:
     indices = [
         index
         for leaf in leaves
-        for index in (
-            trace.alternatives(event, leaf.index) if isinstance(leaf, Device) else [leaf]
-        )
+        for index in (trace.alternatives(event, leaf.index) if isinstance(leaf, Device) else [leaf])
     ]
     return bool(indices) and all(
         isinstance(index, Index) and index.role is Role.GLOBAL for index in indices

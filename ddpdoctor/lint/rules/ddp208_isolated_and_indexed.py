@@ -38,9 +38,5 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 def _own_number(index: Value) -> bool:
     return (
-        isinstance(index, Index)
-        and index.role in (Role.LOCAL, Role.GLOBAL)
-        and not index.counted
+        isinstance(index, Index) and index.role in (Role.LOCAL, Role.GLOBAL) and not index.counted
     )
-
-

@@ -26,7 +26,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "this runs in a thread, and the current device is a thread's own",
             behaviour="set_device in the main thread does not reach here: the thread starts on "
             "cuda:0 on every rank",
-            symptom="memory of every rank on GPU 0, or \"Expected all tensors to be on the same "
+            symptom='memory of every rank on GPU 0, or "Expected all tensors to be on the same '
             'device"',
             repair="call torch.cuda.set_device(local_rank) first thing in the thread (an executor "
             "takes it as initializer=), or name the device",

@@ -29,7 +29,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "the module is not on device_ids[0]",
             behaviour="the module is on cuda:0 on every rank, device_ids names each rank's own GPU",
             symptom='"DistributedDataParallel device_ids and output_device arguments only work '
-            'with single-device GPU modules", NCCL\'s duplicate GPU, or a hang',
+            "with single-device GPU modules\", NCCL's duplicate GPU, or a hang",
             repair="move the module to device_ids[0] before wrapping it",
             fix=bind_first_group(trace, event),
         )
@@ -37,9 +37,8 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 def _differ(wanted: list[Value], actual: list[Value]) -> bool:
     """One side is a constant, the other the local rank: they agree on rank 0 only."""
-    return (
-        all(isinstance(index, Index) and index.role in _OWN for index in wanted)
-        and all(isinstance(index, Const) for index in actual)
+    return all(isinstance(index, Index) and index.role in _OWN for index in wanted) and all(
+        isinstance(index, Const) for index in actual
     )
 
 

@@ -38,7 +38,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             if spread
             else "every rank loads on the same GPU",
             symptom="out of memory on GPU 0, or \"You can't train a model that has been loaded "
-            'with `device_map=\'auto\'` in any distributed mode"; right while one process runs',
+            "with `device_map='auto'` in any distributed mode\"; right while one process runs",
             repair='device_map={"": local_rank}, or leave device_map out and let the trainer place '
             "the model",
             related=((event.place, "takes effect here"),) if written != event.place else (),

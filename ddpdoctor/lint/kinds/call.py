@@ -1,0 +1,30 @@
+"""A library call that is being made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ddpdoctor.lint.apis import Api
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    Arguments,
+    Place,
+    Value,
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A library call that is being made. receiver: of a method, else None."""
+
+    run: Run
+    api: Api
+    name: str
+    arguments: Arguments
+    place: Place
+    receiver: Value | None = None
+
+    def argument(self, role: str) -> Value | None:
+        value = self.api.argument(role, self.arguments)
+        return None if value is None else resolve(value, self.run.path)

@@ -1,0 +1,331 @@
+"""What calls do with tensors: make, move, load and keep them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ddpdoctor.lint.attributes import named_value
+from ddpdoctor.lint.branches import leaves, map_value
+from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
+from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.kinds.process import (
+    start_cuda,
+)
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensors import (
+    default_device,
+    device_of,
+    device_of_input,
+    kind_of,
+    moved,
+    new_tensor,
+    settled,
+)
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Device,
+    Function,
+    Name,
+    Native,
+    Object,
+    Place,
+    Sequence,
+    Unknown,
+    Value,
+)
+
+
+def place(call: Call) -> Value:
+    run, facts = call.run, call.api.facts
+    receiver = call.receiver if call.receiver is not None else Unknown()
+    given = call.argument("device")
+    device: Value
+    if "on" in facts:
+        device = named_value(run, facts["on"])
+    elif given is None or (isinstance(given, Const) and given.value is None):
+        if facts.get("default") != "cuda":
+            return receiver
+        device = Device("cuda", None, call.place)
+    else:
+        if any(is_dtype(leaf) for leaf, _ in leaves(given, run.path)):
+            return receiver
+        device = map_value(given, run.path, lambda value: _target(run, value))
+        device = as_device(device, run.path)
+        if isinstance(device, Const):
+            return receiver
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "place",
+            call.name,
+            call.place,
+            device=device,
+            arguments=call.arguments,
+            given=given,
+            receiver=receiver,
+        )
+        start_cuda(run, device, call.place)
+    return moved(run, receiver, device, call.place)
+
+
+def _target(run: Run, value: Value) -> Value:
+    """x.to(other): where the other tensor is."""
+    return device_of(run, value) if kind_of(value) == "tensor" else value
+
+
+def create(call: Call) -> Value:
+    run, facts = call.run, call.api.facts
+    given = call.argument("device")
+    like = call.argument("like")
+    device: Value
+    if facts.get("on") == "cuda":
+        device = Device("cuda", None, call.place)
+    elif facts.get("on") == "unknown":
+        return Unknown()
+    elif given is not None and not (isinstance(given, Const) and given.value is None):
+        device = as_device(map_value(given, run.path, lambda v: _target(run, v)), run.path)
+    elif like is not None:
+        device = device_of(run, like)
+        return new_tensor(run, device, call.place) if isinstance(device, Device) else Unknown()
+    else:
+        device = default_device(run)
+        if isinstance(device, Device) and device.kind == "cpu":
+            run.record(
+                "make",
+                call.name,
+                call.place,
+                device=device,
+                arguments=call.arguments,
+                input=device_of_input(run),
+                takes_device="device" in facts,
+                in_forward=run.in_forward() is not None,
+            )
+    note_creation(run, call.name, device, given, call.arguments, call.place)
+    marks = {"made": Const(call.name, call.place)}
+    if _is_scalar(call):
+        marks["scalar"] = Const(True)
+    return new_tensor(run, settled(run, device), call.place, **marks)
+
+
+def note_creation(
+    run: Run, name: str, device: Value, given: Value | None, arguments: Arguments, place: Place
+) -> None:
+    """Notes a tensor or module that is made on a GPU."""
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record("create", name, place, device=device, arguments=arguments, given=given)
+        start_cuda(run, device, place)
+
+
+def _is_scalar(call: Call) -> bool:
+    """Whether the tensor has no dimensions: such a one from the CPU may meet any device."""
+    first = call.arguments.get(0)
+    if call.api.facts.get("literal"):
+        return not isinstance(first, Sequence)
+    return isinstance(first, Sequence) and not first.items and not first.open
+
+
+def like(call: Call) -> Value:
+    other = call.argument("other")
+    source = other if other is not None else call.receiver
+    device = device_of(call.run, source) if source is not None else Unknown()
+    given = call.arguments.get(None, "device")
+    if given is not None:
+        device = as_device(given, call.run.path)
+        note_creation(call.run, call.name, device, given, call.arguments, call.place)
+    return new_tensor(call.run, settled(call.run, device), call.place)
+
+
+def load(call: Call) -> Value:
+    run = call.run
+    mapping = call.argument("map")
+    device = None if mapping is None else as_device(mapping, run.path)
+    event = run.record(
+        "load",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        map=mapping,
+        file=call.argument("file"),
+        api=call.api,
+        receiver=call.receiver,
+        used=[],
+    )
+    if call.receiver is not None or call.argument("into") is not None:
+        event.detail["used"].append(call.place)  # the call fills a model itself
+    if isinstance(call.receiver, Class):
+        from ddpdoctor.lint.calls import call as call_value
+
+        return call_value(run, call.receiver, Arguments(open=True), call.place)
+    return Object(None, {"#load": Const(event)}, call.place)
+
+
+def load_state(call: Call) -> Value:
+    run = call.run
+    state = call.argument("state")
+    receiver = call.receiver if call.receiver is not None else call.argument("into")
+    if isinstance(state, Object) and "#load" in state.attributes:
+        load = state.attributes["#load"]
+        if isinstance(load, Const):
+            load.value.detail["used"].append(call.place)
+    steps = receiver.attributes.get("#steps") if isinstance(receiver, Object) else None
+    run.record(
+        "load_state",
+        call.name,
+        call.place,
+        receiver=receiver,
+        state=state,
+        module_at=None if steps is None else device_of(run, steps),
+    )
+    return Unknown()
+
+
+def register(call: Call) -> Value:
+    run = call.run
+    name, value = call.argument("called"), call.argument("value")
+    if isinstance(name, Const) and isinstance(call.receiver, Object) and value is not None:
+        if isinstance(value, Object):
+            run.heap.write(value.attributes, "#state", Const("buffer"))
+            run.heap.write(value.attributes, "#owner", call.receiver)
+        run.heap.write(call.receiver.attributes, name.value, value)
+    return Const(None)
+
+
+def parameter(call: Call) -> Value:
+    value = call.arguments.get(0) or Unknown()
+    device = device_of(call.run, value)
+    if isinstance(device, Unknown):
+        device = default_device(call.run)
+    return new_tensor(call.run, device, call.place, state=Const("parameter"))
+
+
+def pin(call: Call) -> Value:
+    call.run.record("context", call.name, call.place, device=None, arguments=call.arguments)
+    return call.receiver if call.receiver is not None else Unknown()
+
+
+def context(call: Call) -> Value:
+    run = call.run
+    given = call.argument("device")
+    device = None if given is None else as_device(given, run.path)
+    if isinstance(device, Const):
+        device = None
+    facts = call.api.facts
+    run.record(
+        "context",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        only_started=bool(facts.get("only_started")),
+    )
+    if not facts.get("only_started"):
+        start_cuda(run, device, call.place)
+    return Unknown()
+
+
+def starts(call: Call) -> Value:
+    """Initialises CUDA without opening a context on a device."""
+    start_cuda(call.run, None, call.place)
+    return Unknown()
+
+
+def current(call: Call) -> Value:
+    """torch.cuda.current_device(): an unbound process is told 0, and may keep it."""
+    call.run.record("current", call.name, call.place)
+
+    def told(index: Value) -> Value:
+        unbound = isinstance(index, Const) and index.value is None
+        return Const(0, call.place) if unbound else index
+
+    return map_value(call.run.cell["current"], call.run.path, told)
+
+
+def set_default_device(call: Call) -> Value:
+    run = call.run
+    tensor_type = call.argument("type")
+    given = call.argument("device")
+    if tensor_type is not None:
+        name = tensor_type.name if isinstance(tensor_type, Name) else ""
+        if isinstance(tensor_type, Const):
+            name = str(tensor_type.value)
+        device: Value = Device("cuda", None, call.place) if ".cuda." in name else Const(None)
+    else:
+        device = Const(None) if given is None else as_device(given, run.path)
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "default", call.name, call.place, device=device, arguments=call.arguments, given=given
+        )
+    elif isinstance(device, Device):
+        device = Const(None)
+    run.set_process("default_device", device)
+    return Const(None)
+
+
+def device(call: Call) -> Value:
+    kind, index = call.argument("kind"), call.argument("index")
+    if "on" in call.api.facts:
+        kind = Const(call.api.facts["on"])
+    if kind is None:
+        return Unknown()
+    if index is not None:
+        return map_value(kind, call.run.path, lambda value: _with_index(call, value, index))
+    device = as_device(kind, call.run.path)
+    return Unknown() if isinstance(device, Const) else device
+
+
+def _with_index(call: Call, kind: Value, index: Value) -> Value:
+    if isinstance(kind, Const) and isinstance(kind.value, str):
+        if kind.value == "cpu":
+            return Device("cpu")
+        return map_value(
+            index,
+            call.run.path,
+            lambda value: Device(kind.value, value, kind.origin or call.place),
+        )
+    return Unknown()
+
+
+def consumes(call: Call) -> Value:
+    """A library object that works on the device it is given, or on `default`."""
+    run, facts = call.run, call.api.facts
+    given = call.argument("device")
+    if given is None and "default" in facts and not call.arguments.open:
+        device = named_value(run, facts["default"])
+    else:
+        device = Unknown() if given is None else as_device(given, run.path)
+    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        run.record(
+            "create",
+            call.name,
+            call.place,
+            device=device,
+            arguments=call.arguments,
+            given=given,
+        )
+        start_cuda(run, device, call.place)
+    return Object(Name(call.name), {}, call.place)
+
+
+def takes_device(call: Call) -> Value:
+    """@pipeline_def: calling the function makes a library object, with a device of its own."""
+    options = call.arguments
+    if isinstance(options.get(0), Function):
+        options = Arguments()
+
+    def make(arguments: Arguments, place: Place) -> Value:
+        named = {**options.named, **arguments.named}
+        return consumes(replace(call, arguments=Arguments((), named), place=place))
+
+    if options is call.arguments:
+        return Native(lambda function, place: Native(make))
+    return Native(make)
+
+
+def device_map(call: Call) -> Value:
+    run = call.run
+    given = call.argument("map")
+    if given is not None:
+        run.record("device_map", call.name, call.place, arguments=call.arguments, map=given)
+    return Object(None, {}, call.place)

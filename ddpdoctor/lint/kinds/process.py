@@ -1,0 +1,138 @@
+"""What calls do to the process: the device it is bound to, its process group, CUDA itself."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.attributes import named_value
+from ddpdoctor.lint.branches import leaves, map_value, resolve
+from ddpdoctor.lint.devices import as_device, is_cuda
+from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.run import UNBOUND, Run
+from ddpdoctor.lint.values import (
+    Const,
+    Device,
+    Name,
+    Object,
+    Place,
+    Unknown,
+    Value,
+)
+
+
+def start_cuda(run: Run, device: Value | None, place: Place) -> None:
+    """CUDA is initialised by the first use of a device."""
+    if device is None or any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        started = resolve(run.cell["started"], run.path)
+        if not (isinstance(started, Const) and started.value):
+            run.set_process("started", Const(True, place))
+
+
+def index_of(device: Value) -> Value:
+    """The device index to bind to, for a value that says which device."""
+    if isinstance(device, Device):
+        return device.index if device.index is not None else UNBOUND
+    return Unknown()
+
+
+def bind(call: Call) -> Value:
+    given = call.argument("device")
+    device = Unknown() if given is None else as_device(given, call.run.path)
+    call.run.record(
+        "bind", call.name, call.place, device=device, arguments=call.arguments, given=given
+    )
+    call.run.set_process("current", map_value(device, call.run.path, index_of))
+    return Const(None)
+
+
+def block(call: Call) -> Value:
+    given = call.argument("device")
+    device = Unknown() if given is None else as_device(given, call.run.path)
+    return Object(Name(call.name), {"#block": device}, call.place)
+
+
+def start_block(run: Run, value: Value, place: Place) -> dict[str, Value]:
+    """Enters a with block; what it changes of the process is given back to end_block."""
+    if isinstance(value, Object) and "#block" in value.attributes:
+        before = {"current": run.cell["current"]}
+        device = value.attributes["#block"]
+        run.record("bind", "torch.cuda.device", place, device=device, given=device, block=True)
+        run.set_process("current", map_value(device, run.path, index_of))
+        return before
+    if isinstance(value, Device):
+        before = {"default_device": run.cell["default_device"]}
+        run.set_process("default_device", value)
+        return before
+    return {}
+
+
+def end_block(run: Run, before: dict[str, Value]) -> None:
+    for key, value in before.items():
+        run.set_process(key, value)
+
+
+# Backends that need no NVIDIA GPU of the rank's own: on the CPU, simulated, other accelerators.
+_NO_GPU = ("gloo", "mpi", "fake", "xla", "hccl", "ccl", "xccl", "mccl", "cncl")
+
+
+def group(call: Call) -> Value:
+    run = call.run
+    backend = call.argument("backend") or Const(None)
+    names = [_backend(leaf) for leaf, _ in leaves(backend, run.path)]
+    device_id = call.argument("device_id")
+    run.record(
+        "group",
+        call.name,
+        call.place,
+        device=None if device_id is None else as_device(device_id, run.path),
+        arguments=call.arguments,
+        on_cpu=all(name in _NO_GPU for name in names),
+        sure=bool(call.api.facts.get("sure", True)),
+        api=call.api,
+    )
+    run.set_process("group", backend if names and names[0] else Const("default"))
+    if device_id is not None:
+        run.set_process("paired", map_value(as_device(device_id, run.path), run.path, index_of))
+        start_cuda(run, as_device(device_id, run.path), call.place)
+    return Const(None)
+
+
+def _backend(leaf: Value) -> str | None:
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        return _backend(leaf.default)
+    if isinstance(leaf, Const) and isinstance(leaf.value, str):
+        return leaf.value.lower()
+    if isinstance(leaf, Name):
+        return leaf.name.rpartition(".")[2].lower()
+    return None
+
+
+def initialized(call: Call) -> Value:
+    def is_open(group: Value) -> Value:
+        if isinstance(group, Const):
+            return Const(group.value is not None)
+        return Const(True)
+
+    return map_value(call.run.cell["group"], call.run.path, is_open)
+
+
+def mesh(call: Call) -> Value:
+    """DeviceMesh opens a group if there is none, and binds a process where CUDA has not started."""
+    run = call.run
+    kind = call.argument("kind")
+    if isinstance(kind, Const) and kind.value == "cuda":
+        run.record("mesh", call.name, call.place, arguments=call.arguments)
+        group = resolve(run.cell["group"], run.path)
+        if isinstance(group, Const) and group.value is None:
+            run.record(
+                "group", call.name, call.place, on_cpu=False, sure=True, api=call.api, mesh=True
+            )
+            run.set_process("group", Const("nccl"))
+        started = resolve(run.cell["started"], run.path)
+        if isinstance(started, Const) and not started.value:
+            run.set_process("current", named_value(run, "local_rank"))
+    return Object(Name(call.name), {}, call.place)
+
+
+def subgroup(call: Call) -> Value:
+    backend = call.argument("backend")
+    on_cpu = isinstance(backend, Const) and backend.value == "gloo"
+    return Object(Name(call.name), {"#on_cpu": Const(on_cpu)}, call.place)

@@ -1,0 +1,102 @@
+"""What calls do with modules of several processes, and what is sent between them."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.tensors import (
+    device_of,
+    devices_of_parts,
+    held_in,
+)
+from ddpdoctor.lint.values import (
+    Const,
+    Name,
+    Object,
+    Unknown,
+    Value,
+)
+
+
+def wrap(call: Call) -> Value:
+    run = call.run
+    module = call.argument("module") or Unknown()
+    run.record(
+        "wrap",
+        call.name,
+        call.place,
+        device=device_of(run, module),
+        arguments=call.arguments,
+        module=module,
+        device_ids=call.argument("device_ids"),
+        output_device=call.argument("output_device"),
+        parts=devices_of_parts(run, module),
+        api=call.api,
+    )
+    attributes = {"#wrapped": module, "module": module, "#device": device_of(run, module)}
+    return Object(Name(call.name), attributes, call.place)
+
+
+def shard(call: Call) -> Value:
+    run = call.run
+    module = call.argument("module") or Unknown()
+    given = call.argument("device_id")
+    run.record(
+        "shard",
+        call.name,
+        call.place,
+        device=None if given is None else as_device(given, run.path),
+        arguments=call.arguments,
+        module=module,
+        mesh=call.argument("mesh"),
+    )
+    return Object(Name(call.name), {"#wrapped": module, "module": module}, call.place)
+
+
+def parallel(call: Call) -> Value:
+    """DataParallel is one process on several GPUs: no rank, and nothing of it is misplaced."""
+    module = call.argument("module") or Unknown()
+    return Object(Name(call.name), {"#wrapped": module, "module": module}, call.place)
+
+
+def collective(call: Call) -> Value:
+    tensor = call.argument("tensor")
+    device = None if tensor is None else device_of(call.run, tensor)
+    call.run.record(
+        "collective",
+        call.name,
+        call.place,
+        device=device,
+        arguments=call.arguments,
+        tensor=tensor,
+        group=call.arguments.get(None, "group"),
+    )
+    return Unknown()
+
+
+def objects(call: Call) -> Value:
+    payload = call.argument("payload")
+    held = [] if payload is None else held_in(payload)
+    members = [value.attributes.get("#members", value) for value in held]
+    call.run.record(
+        "objects",
+        call.name,
+        call.place,
+        arguments=call.arguments,
+        payload_devices=[device_of(call.run, value) for value in members],
+        group=call.argument("group"),
+        device=call.argument("device"),
+    )
+    return Const(None)
+
+
+def barrier(call: Call) -> Value:
+    call.run.record(
+        "barrier",
+        call.name,
+        call.place,
+        arguments=call.arguments,
+        device_ids=call.argument("device_ids"),
+        group=call.argument("group"),
+    )
+    return Const(None)
