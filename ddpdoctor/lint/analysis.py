@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from ddpdoctor.findings import Finding, Fix, Related
 from ddpdoctor.lint.apis import Apis

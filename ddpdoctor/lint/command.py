@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ddpdoctor.config import Config, find_config
-from ddpdoctor.findings import Applicability, DdpdoctorError
+from ddpdoctor.findings import Applicability, DdpdoctorError, Finding, Severity
 from ddpdoctor.lint import Linted, lint, repair
 from ddpdoctor.report import Screen, Summary, closing, render
 from ddpdoctor.report.terminal import printable, write
@@ -30,8 +30,8 @@ def lint_command(
     no_cache: bool,
     verbose: bool,
 ) -> int:
-    """Exit code 0: nothing found (or, with --diff, to change), 1: something, 2: nothing, but
-    a program could not be judged by a fault of ours. Raises DdpdoctorError."""
+    """Exit code 0: nothing found but remarks (or, with --diff, nothing to change), 1: something,
+    2: nothing, but a program could not be judged by a fault of ours. Raises DdpdoctorError."""
     files = [Path(path) for path in paths or (".",)]
     config = _with_options(find_config(files), select, ignore)
     if not fix and not diff:
@@ -51,15 +51,29 @@ def lint_command(
 
 def _report(linted: Linted, output_format: str, verbose: bool) -> int:
     summary = Summary(linted.files, linted.programs, linted.skipped)
-    write(render(linted.findings, output_format, summary, Screen.of(sys.stdout)), sys.stdout)
+    findings = linted.findings
+    if output_format != "json":  # which has whole paths, as ruff's
+        findings = tuple(_seen_from_here(finding) for finding in findings)
+    write(render(findings, output_format, summary, Screen.of(sys.stdout)), sys.stdout)
     if output_format != "text":
         write(closing(linted.findings, summary), sys.stderr)
     if verbose:
         for program in linted.unfinished:
             write(f"{printable(program)} is too large to be followed to its end.\n", sys.stderr)
-    if linted.findings:
+    if any(finding.severity is not Severity.INFO for finding in findings):
         return 1
     return 2 if linted.failed else 0
+
+
+def _seen_from_here(finding: Finding) -> Finding:
+    assert finding.filename is not None  # lint's findings stand in a file
+    return replace(
+        finding,
+        filename=_from_here(Path(finding.filename)),
+        related=tuple(
+            replace(place, filename=_from_here(Path(place.filename))) for place in finding.related
+        ),
+    )
 
 
 def _show_diff(repaired: Repaired) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.importing import Imports
-from ddpdoctor.lint.project import project_root
+from ddpdoctor.lint.project import is_project, project_root
 from ddpdoctor.lint.signs import Signs
 from ddpdoctor.lint.sources import Unreadable, read
 
@@ -59,10 +59,12 @@ def _is_script(path: Path, signs: Signs) -> bool:
         return True  # it is said once, when the script is judged
 
 
-def _in_folder(folder: Path, apis: Apis, signs: Signs, found: Candidates) -> list[Path]:
+def _in_folder(
+    folder: Path, apis: Apis, signs: Signs, found: Candidates, *, deep: bool = True
+) -> list[Path]:
     data: dict[str, bytes] = {}
     count = 0
-    for file in python_files(folder, found.skipped):
+    for file in python_files(folder, found.skipped, deep=deep):
         count += 1
         try:
             data[str(file.absolute())] = read(file)
@@ -85,7 +87,8 @@ def _around(found: Candidates, apis: Apis, signs: Signs) -> list[Path]:
     for root in dict.fromkeys(project_root(Path(path)) for path in sorted(found.asked)):
         looked_at = Candidates()
         try:
-            entries = _in_folder(root, apis, signs, looked_at)
+            # Without a project's marks, what lies further below need not belong to it.
+            entries = _in_folder(root, apis, signs, looked_at, deep=is_project(root))
         except DdpdoctorError:
             continue
         imports = Imports(apis.libraries)
@@ -97,10 +100,11 @@ def _around(found: Candidates, apis: Apis, signs: Signs) -> list[Path]:
     return [path for path in programs if path not in found.entries]
 
 
-def python_files(folder: Path, skipped: dict[Path, str]) -> Iterator[Path]:
+def python_files(folder: Path, skipped: dict[Path, str], *, deep: bool = True) -> Iterator[Path]:
     """Every .py file below a folder, in order, without following links to folders.
 
-    Folders that cannot be listed are added to skipped, with the reason.
+    deep: not only those in the folder itself. Folders that cannot be listed are added to skipped,
+    with the reason.
     """
 
     def unlisted(error: OSError) -> None:
@@ -108,7 +112,9 @@ def python_files(folder: Path, skipped: dict[Path, str]) -> Iterator[Path]:
 
     for root, folders, names in os.walk(folder, onerror=unlisted):
         folders[:] = sorted(
-            name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith(".")
+            name
+            for name in folders
+            if deep and name not in _SKIPPED_FOLDERS and not name.startswith(".")
         )
         for name in sorted(names):
             if name.endswith(".py"):

@@ -154,10 +154,11 @@ def script_roots(path: Path) -> tuple[Path, ...]:
 
 def project_root(path: Path) -> Path:
     """The nearest folder above a file that holds a project's marks, else the file's own folder."""
-    for folder in path.parents:
-        if any(os.path.exists(os.path.join(folder, mark)) for mark in _ROOT_MARKS):
-            return folder
-    return path.parent
+    return next((folder for folder in path.parents if is_project(folder)), path.parent)
+
+
+def is_project(folder: Path) -> bool:
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in _ROOT_MARKS)
 
 
 def _has_init(folder: Path) -> bool:

@@ -110,9 +110,8 @@ def parse(data: bytes, path: Path) -> cst.Module:
     try:
         return cst.parse_module(data)
     except cst.ParserSyntaxError as error:
-        raise Unreadable(
-            f"syntax error at line {error.raw_line}, column {error.raw_column + 1}"
-        ) from None
+        # The parser knows the line; its column is always the first.
+        raise Unreadable(f"syntax error at line {error.raw_line}") from None
     except (UnicodeDecodeError, LookupError, SyntaxError):  # the last by tokenize, for cookies
         raise Unreadable("is not valid text in its encoding (UTF-8 unless declared)") from None
     except RecursionError:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ddpdoctor.findings import DdpdoctorError
-from ddpdoctor.lint import apis, lint
+from ddpdoctor.lint import apis, lint, programs
 from ddpdoctor.lint.programs import Candidates, candidates
 from ddpdoctor.lint.run import MOST_FILES
 
@@ -141,6 +141,20 @@ def test_a_module_is_judged_in_the_programs_that_import_it(tmp_path: Path) -> No
     findings = lint([folder / "net.py"]).findings
     assert [(Path(f.filename or "").name, f.code) for f in findings] == [("net.py", "DDP103")]
     assert found(folder, "unused.py").around == []
+
+
+def test_around_a_module_outside_any_project_only_its_folder_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path, {"net.py": NET, "train.py": MISPLACED, "far/away.py": MISPLACED})
+    read: list[str] = []
+    monkeypatch.setattr(programs, "read", lambda path: read.append(path.name) or path.read_bytes())
+    found(folder, "net.py")
+    assert "away.py" in read
+    read.clear()
+    (folder / "pyproject.toml").unlink()
+    assert names(found(folder, "net.py").around, folder) == ["train.py"]
+    assert "away.py" not in read
 
 
 def test_a_script_that_is_given_reports_all_its_files(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_file_that_would_no_longer_parse_is_left_alone_and_named(tmp_path: Pat
     assert repaired.after == {fine: b"good\n"}
     (line,) = repaired.refused
     assert line.startswith(f"{broken} is left as it is, for with its repairs it would be of no use")
-    assert line.endswith(": syntax error at line 1, column 1")
+    assert line.endswith(": syntax error at line 1")
 
 
 def test_a_file_that_would_no_longer_compile_is_left_alone(path: Path) -> None:

@@ -42,7 +42,7 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 
 def _argument(trace: Trace, event: Event, value: Value) -> Index | None:
-    """The index where it is such an argument on every path; reading the environment once will do."""
+    """The index, where it is such an argument on every path."""
     found: Index | None = None
     for leaf in trace.alternatives(event, value):
         for index in trace.alternatives(event, leaf.index if isinstance(leaf, Device) else leaf):

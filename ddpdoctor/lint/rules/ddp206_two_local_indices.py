@@ -27,7 +27,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 "DDP206",
                 event.place,
                 "this GPU index is found by another rule than the one the process is bound by",
-                Severity.WARNING,
+                Severity.INFO,
                 behaviour="rank % device_count and LOCAL_RANK agree only where every machine has "
                 "as many ranks as GPUs",
                 symptom='"Expected all tensors to be on the same device" on some ranks, on some '

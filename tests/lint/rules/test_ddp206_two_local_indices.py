@@ -15,7 +15,7 @@ def test_bound_by_one_rule_and_placed_by_another(check: Check) -> None:
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
     device = dist.get_rank() % torch.cuda.device_count()
-    model = nn.Linear(1, 1).to(device)  # DDP206: warning
+    model = nn.Linear(1, 1).to(device)  # DDP206: info
     """)
     assert [r.location.row for r in found["DDP206"].related] == [7]
 
