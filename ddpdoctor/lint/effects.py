@@ -8,11 +8,11 @@ from ddpdoctor.lint import environment
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.natives import call_builtin
 from ddpdoctor.lint.processes import run_thread
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method

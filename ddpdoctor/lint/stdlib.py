@@ -238,7 +238,7 @@ def _merge(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _dict_subclass(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.natives import call_builtin
+    from ddpdoctor.lint.builtin_functions import call_builtin
 
     return call_builtin(run, "dict", arguments, place)
 

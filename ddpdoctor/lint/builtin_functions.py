@@ -1,0 +1,388 @@
+"""Python's built-in functions: what len(), int() and isinstance() give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ddpdoctor.lint import operators
+from ddpdoctor.lint.branches import map_value, resolve, truth
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    COUNTS,
+    MISSING,
+    RANKS,
+    Arguments,
+    Attribute,
+    Class,
+    Const,
+    Device,
+    Dict,
+    Function,
+    Index,
+    Name,
+    Not,
+    Object,
+    Place,
+    Role,
+    Sequence,
+    Text,
+    Unknown,
+    Value,
+    either,
+)
+
+
+def call_builtin(run: Run, name: str, arguments: Arguments, place: Place) -> Value:
+    """builtins.<name>(...); unknown where the result does not matter."""
+    known = _BUILTINS.get(name)
+    if known is None:
+        return Unknown()
+    first = arguments.get(0)
+    if first is not None and name in _ON_EACH:
+        return map_value(
+            first,
+            run.path,
+            lambda value: known(
+                run,
+                Arguments((value, *arguments.positional[1:]), arguments.named, arguments.open),
+                place,
+            ),
+        )
+    return known(run, arguments, place)
+
+
+def _int(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0) or Const(0)
+    if isinstance(value, Const):
+        try:
+            return Const(int(value.value), value.origin)
+        except (TypeError, ValueError, OverflowError):
+            return Unknown()
+    if isinstance(value, Text) and len(value.parts) == 1 and isinstance(value.parts[0], Value):
+        return value.parts[0]
+    if isinstance(value, Unknown) and value.default is not None:
+        default = _int(run, Arguments((value.default,)), place)
+        return Unknown(value.key, default=default, given=value.given, origin=value.origin)
+    if isinstance(value, (Index, Unknown)):
+        return value
+    return Unknown()
+
+
+def _float(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0) or Const(0.0)
+    if isinstance(value, Const):
+        try:
+            return Const(float(value.value), value.origin)
+        except (TypeError, ValueError, OverflowError):
+            return Unknown()
+    return value if isinstance(value, (Index, Unknown)) else Unknown()
+
+
+def _str(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0) or Const("")
+    if isinstance(value, Device):
+        if value.index is None:
+            return Const(value.kind, value.origin)
+        return operators.join_text((f"{value.kind}:", value.index), place)
+    if isinstance(value, (Const, Text, Index)):
+        return operators.join_text((value,), place)
+    return value if isinstance(value, Unknown) else Unknown()
+
+
+def _bool(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0) or Const(False)
+    verdict = truth(value, run.path)
+    return Const(verdict) if isinstance(verdict, bool) else Not(Not(value))
+
+
+def _len(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0)
+    if isinstance(value, Sequence):
+        if not value.open:
+            return Const(len(value.items))
+        if value.items and isinstance(value.items[0], Index):
+            return Index(Role.DEVICES)
+    if isinstance(value, Dict) and not value.open:
+        return Const(len(value.entries))
+    if isinstance(value, Const) and isinstance(value.value, (str, bytes)):
+        return Const(len(value.value))
+    return Unknown()
+
+
+def _range(run: Run, arguments: Arguments, place: Place) -> Value:
+    given = [resolve(value, run.path) for value in arguments.positional]
+    numbers = [v.value for v in given if isinstance(v, Const) and isinstance(v.value, int)]
+    if given and len(numbers) == len(given) <= 3 and not (len(numbers) == 3 and not numbers[2]):
+        span = range(*numbers)
+        return Sequence(tuple(Const(n) for n in span[:16]), open=len(span) > 16)
+    if len(given) == 1 and isinstance(given[0], Index) and given[0].role in COUNTS:
+        return Sequence((Unknown(("each", given[0].role)),), open=True)
+    return Sequence((), open=True)
+
+
+def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0, "iterable")
+    if isinstance(value, Sequence) and not value.open:
+        pairs = [
+            Sequence((Const(position), item), "tuple") for position, item in enumerate(value.items)
+        ]
+        return Sequence(tuple(pairs))
+    item = value.items[0] if isinstance(value, Sequence) and value.items else Unknown()
+    return Sequence((Sequence((Unknown(), item), "tuple"),), open=True)
+
+
+def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
+    columns = [resolve(value, run.path) for value in arguments.positional]
+    if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
+        rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
+        return Sequence(tuple(Sequence(row, "tuple") for row in rows))
+    row = tuple(c.items[0] if isinstance(c, Sequence) and c.items else Unknown() for c in columns)
+    return Sequence((Sequence(row, "tuple"),), open=True)
+
+
+def _sequence_of(kind: str) -> Callable[[Run, Arguments, Place], Value]:
+    def build(run: Run, arguments: Arguments, place: Place) -> Value:
+        value = arguments.get(0)
+        if value is None:
+            return Sequence((), kind)
+        if isinstance(value, Sequence):
+            return Sequence(value.items, kind, open=value.open)
+        if isinstance(value, Dict):
+            return Sequence(tuple(Const(key) for key in value.entries), kind, open=value.open)
+        return Sequence((), kind, open=True)
+
+    return build
+
+
+def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0)
+    entries: dict[Any, Value] = {}
+    open_ended = arguments.open
+    if isinstance(value, Dict):
+        entries.update(value.entries)
+        open_ended = open_ended or value.open
+    elif isinstance(value, Object):
+        entries.update(value.attributes)
+    elif isinstance(value, Sequence):
+        for pair in value.items:
+            if isinstance(pair, Sequence) and len(pair.items) == 2:
+                key = resolve(pair.items[0], run.path)
+                if isinstance(key, Const):
+                    entries[key.value] = pair.items[1]
+    elif isinstance(value, Name) and value.name == "os.environ":
+        from ddpdoctor.lint.environment import copied
+
+        entries, open_ended = copied(run).entries, True
+    elif value is not None:
+        open_ended = True
+    return Dict({**entries, **arguments.named}, open=open_ended)
+
+
+def _map(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.calls import call
+    from ddpdoctor.lint.expressions import items_of
+
+    function = arguments.get(0)
+    if function is None or len(arguments.positional) < 2:
+        return Unknown()
+    items, complete = items_of(run, arguments.positional[1])
+    rest = tuple(Unknown() for _ in arguments.positional[2:])
+    results = [call(run, function, Arguments((item, *rest)), place) for item in items]
+    return Sequence(tuple(results), open=not complete)
+
+
+def _first_of(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0)
+    if isinstance(value, Sequence) and value.items:
+        return value.items[0]
+    return Unknown() if len(arguments.positional) < 2 else arguments.positional[1]
+
+
+def _next(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.tensors import member_of
+
+    value = resolve(arguments.get(0) or Unknown(), run.path)
+    member = member_of(value)
+    return member if member is not None else _first_of(run, arguments, place)
+
+
+def _same(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0)
+    return Sequence((), open=True) if value is None else value
+
+
+def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:
+    def choose(run: Run, arguments: Arguments, place: Place) -> Value:
+        values = [resolve(value, run.path) for value in arguments.positional]
+        if len(values) == 1 and isinstance(values[0], Sequence):
+            values = list(values[0].items)
+        numbers = [v for v in values if isinstance(v, Const) and isinstance(v.value, (int, float))]
+        if values and len(numbers) == len(values):
+            return (min if least else max)(numbers, key=lambda v: v.value)
+        ranks = [v for v in values if isinstance(v, Index) and v.role in RANKS]
+        if ranks and len(values) == 2 and len(numbers) == 1 and not least and numbers[0].value <= 0:
+            return ranks[0]
+        return Unknown()
+
+    return choose
+
+
+def _getattr(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.attributes import get_attribute
+
+    receiver, name = arguments.get(0), arguments.get(1)
+    if receiver is not None and isinstance(name, Unknown) and isinstance(name.default, Const):
+        by_default = Arguments((receiver, name.default, *arguments.positional[2:]))
+        key = ("==", name.key, name.default.value)
+        return either(key, True, _getattr(run, by_default, place), Unknown())
+    if receiver is None or not isinstance(name, Const) or not isinstance(name.value, str):
+        return Unknown()
+    value = get_attribute(run, receiver, name.value, place)
+    default = arguments.get(2)
+    if default is not None and isinstance(value, Attribute):
+        return default if isinstance(receiver, Object) else Unknown()
+    return value
+
+
+def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.attributes import set_attribute
+
+    receiver, name, value = arguments.get(0), arguments.get(1), arguments.get(2)
+    if receiver is not None and value is not None and isinstance(name, Const):
+        set_attribute(run, resolve(receiver, run.path), str(name.value), value, place)
+    return Const(None)
+
+
+def _hasattr(run: Run, arguments: Arguments, place: Place) -> Value:
+    receiver, name = arguments.get(0), arguments.get(1)
+    if isinstance(receiver, Object) and isinstance(name, Const):
+        if receiver.attributes.get(name.value, MISSING) is not MISSING:
+            return Const(True)
+        if isinstance(receiver.cls, Name) and receiver.cls.name == "argparse.Namespace":
+            return Const(False)
+    if isinstance(receiver, Name) and isinstance(name, Const):
+        return Const(True)  # a library's attribute that the program asks for is usually there
+    if isinstance(receiver, Unknown) and isinstance(name, Const):
+        return Unknown(("hasattr", receiver.key, name.value))
+    return Unknown()
+
+
+_TYPES = {"int": int, "str": str, "float": float, "bool": bool, "bytes": bytes}
+
+
+def _isinstance(run: Run, arguments: Arguments, place: Place) -> Value:
+    value, kind = arguments.get(0), arguments.get(1)
+    if isinstance(kind, Sequence):
+        verdicts = [_is_instance(value, item) for item in kind.items]
+        if any(verdict is True for verdict in verdicts):
+            return Const(True)
+        return Const(False) if all(verdict is False for verdict in verdicts) else Unknown()
+    verdict = _is_instance(value, kind)
+    return Unknown() if verdict is None else Const(verdict)
+
+
+def _is_instance(value: Value | None, kind: Value | None) -> bool | None:
+    if isinstance(kind, Name) and kind.name.startswith("builtins."):
+        name = kind.name.rpartition(".")[2]
+        if isinstance(value, Const) and name in _TYPES:
+            return isinstance(value.value, _TYPES[name])
+        if isinstance(value, Index):
+            return name == "int" if name in _TYPES else None
+        if isinstance(value, Text):
+            return name == "str"
+        if isinstance(value, Dict):
+            return name == "dict"
+        if isinstance(value, Sequence):
+            return name == value.kind
+        if isinstance(value, (Device, Function, Class)):
+            return False
+        if isinstance(value, Object) and isinstance(value.cls, Class):
+            return False if not value.cls.library_bases() else None
+    if isinstance(kind, Name) and kind.name == "torch.device":
+        known = isinstance(value, (Device, Const, Index, Text))
+        return isinstance(value, Device) if known else None
+    if isinstance(kind, Class) and isinstance(value, Object) and isinstance(value.cls, Class):
+        return any(ancestor is kind for ancestor in value.cls.ancestors()) or None
+    return None
+
+
+def _type(run: Run, arguments: Arguments, place: Place) -> Value:
+    value = arguments.get(0)
+    if len(arguments.positional) == 1 and isinstance(value, Object) and value.cls is not None:
+        return value.cls
+    return Unknown()
+
+
+def _vars(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.attributes import namespace_of
+
+    return namespace_of(arguments.get(0) or Unknown())
+
+
+def _quit(run: Run, arguments: Arguments, place: Place) -> Value:
+    from ddpdoctor.lint.branches import Dead
+
+    raise Dead(exits=True)
+
+
+def _quantifier(all_of: bool) -> Callable[[Run, Arguments, Place], Value]:
+    def decide(run: Run, arguments: Arguments, place: Place) -> Value:
+        value = arguments.get(0)
+        if not isinstance(value, Sequence):
+            return Unknown()
+        verdicts = [truth(item, run.path) for item in value.items]
+        if any(verdict is (not all_of) for verdict in verdicts):
+            return Const(not all_of)
+        if not value.open and all(verdict is all_of for verdict in verdicts):
+            return Const(all_of)
+        return Unknown()
+
+    return decide
+
+
+def _globals(run: Run, arguments: Arguments, place: Place) -> Value:
+    return Dict(run.frame.module.variables, open=True)
+
+
+def _object_type(run: Run, arguments: Arguments, place: Place) -> Value:
+    return Object(None, {}, place)
+
+
+_BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
+    "int": _int,
+    "float": _float,
+    "str": _str,
+    "repr": _str,
+    "bool": _bool,
+    "len": _len,
+    "range": _range,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "list": _sequence_of("list"),
+    "tuple": _sequence_of("tuple"),
+    "set": _sequence_of("set"),
+    "frozenset": _sequence_of("set"),
+    "sorted": _sequence_of("list"),
+    "reversed": _sequence_of("list"),
+    "iter": _same,
+    "dict": _dict,
+    "map": _map,
+    "next": _next,
+    "min": _extreme(True),
+    "max": _extreme(False),
+    "getattr": _getattr,
+    "setattr": _setattr,
+    "object.__setattr__": _setattr,
+    "hasattr": _hasattr,
+    "isinstance": _isinstance,
+    "type": _type,
+    "vars": _vars,
+    "globals": _globals,
+    "exit": _quit,
+    "quit": _quit,
+    "any": _quantifier(False),
+    "all": _quantifier(True),
+    "object": _object_type,
+}
+_ON_EACH = frozenset({"int", "float", "str", "len", "list", "tuple", "dict"})
