@@ -82,10 +82,26 @@ def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Ru
     run.frames.append(Frame(entry, entry.scope))
     try:
         execute(run, tree)
+        _run_commands(run)
         _run_unused_forwards(run)
     except Dead:
         pass
     return run
+
+
+def _run_commands(run: Run) -> None:
+    """The functions that an installed project starts without the script's main guard."""
+    from ddpdoctor.lint.commands import run_one_of
+    from ddpdoctor.lint.values import Function
+
+    entry = run.trace.entry
+    functions = [
+        function
+        for name in run.project.commands_of(entry)
+        if isinstance(function := entry.variables.get(name), Function)
+        and id(function.body) not in run.entered
+    ]
+    run_one_of(run, functions, Place(entry, entry.tree()))
 
 
 def _run_unused_forwards(run: Run) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint.apis import Apis
+from ddpdoctor.lint.console_scripts import console_scripts
 from ddpdoctor.lint.importing import Imports
 from ddpdoctor.lint.project import is_project, project_root
 from ddpdoctor.lint.signs import Signs
@@ -43,7 +44,7 @@ def candidates(paths: Iterable[Path], apis: Apis) -> Candidates:
         elif os.path.lexists(path):
             found.files += 1
             found.entries.append(path)
-            if not _is_script(path, signs):
+            if not _is_script(path, signs) and not _is_command(path):
                 found.asked.add(os.path.realpath(path))
         else:
             raise DdpdoctorError(f"{path}: no such file or folder")
@@ -57,6 +58,17 @@ def _is_script(path: Path, signs: Signs) -> bool:
         return signs.runs(read(path))
     except Unreadable:
         return True  # it is said once, when the script is judged
+
+
+def _is_command(path: Path) -> bool:
+    return os.path.realpath(path) in console_scripts(project_root(path.absolute()), _content)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read(path)
+    except Unreadable:
+        return None
 
 
 def _in_folder(
@@ -74,10 +86,12 @@ def _in_folder(
         raise DdpdoctorError(f"{folder}: no Python file in this folder")
     found.files += count
     imports = Imports(apis.libraries, data)
+    commands = console_scripts(project_root(folder.absolute() / "file"), _content)
     return [
         Path(folder, os.path.relpath(file, folder.absolute()))
         for file, content in list(data.items())
-        if signs.runs(content) and imports.lead_to(file, signs.opens_group)
+        if (signs.runs(content) or os.path.realpath(file) in commands)
+        and imports.lead_to(file, signs.opens_group)
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ddpdoctor.lint.console_scripts import console_scripts
 from ddpdoctor.lint.sources import Module, Unreadable, read
 from ddpdoctor.lint.values import Scope
 
@@ -74,6 +75,11 @@ class Project:
             except Unreadable:
                 self.data_files[path] = None
         return self.data_files[path]
+
+    def commands_of(self, entry: Module) -> tuple[str, ...]:
+        """The functions of a file that the project's settings make commands of."""
+        scripts = console_scripts(project_root(entry.path), self.data_file)
+        return scripts.get(os.path.realpath(entry.path), ())
 
     def forget_runs(self) -> None:
         """Empties every module's namespace: the next program starts from nothing."""
