@@ -148,7 +148,13 @@ def test_around_a_module_outside_any_project_only_its_folder_is_searched(
 ) -> None:
     folder = project(tmp_path, {"net.py": NET, "train.py": MISPLACED, "far/away.py": MISPLACED})
     read: list[str] = []
-    monkeypatch.setattr(programs, "read", lambda path: read.append(path.name) or path.read_bytes())
+    content_of = programs.read
+
+    def spy(path: Path) -> bytes:
+        read.append(path.name)
+        return content_of(path)
+
+    monkeypatch.setattr(programs, "read", spy)
     found(folder, "net.py")
     assert "away.py" in read
     read.clear()
