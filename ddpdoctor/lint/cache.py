@@ -39,7 +39,7 @@ class Cache:
 
     def __init__(self, folder: Path | None, codes: Iterable[str], tables: Iterable[Path]) -> None:
         self._folder = folder
-        self._settings = _settings(codes, tables)
+        self.settings = _settings(codes, tables)
         self._digests: dict[str, str | None] = {}
         self._searches: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
@@ -49,7 +49,7 @@ class Cache:
             return None
         try:
             data = json.loads(self._file(self._folder, script).read_bytes())
-            if data["settings"] != self._settings:
+            if data["settings"] != self.settings:
                 return None
             evidence = Evidence(
                 tuple(data["roots"]),
@@ -67,7 +67,7 @@ class Cache:
             return
         judged, evidence = outcome.judged, outcome.evidence
         data = {
-            "settings": self._settings,
+            "settings": self.settings,
             "roots": evidence.roots,
             "files": evidence.files,
             "searches": evidence.searches,
@@ -80,7 +80,7 @@ class Cache:
             },
         }
         try:
-            _write(self._file(self._folder, script), json.dumps(data).encode())
+            write(self._file(self._folder, script), json.dumps(data).encode())
         except (OSError, ValueError):
             self._folder = None  # it cannot be written: do without for the rest of the run
 
@@ -124,18 +124,7 @@ def cache_folder() -> Path | None:
     return user / ".cache" / "ddpdoctor"
 
 
-def _settings(codes: Iterable[str], tables: Iterable[Path]) -> str:
-    """The digest of the tool itself, its tables and the settings."""
-    package = Path(ddpdoctor.__file__).parent
-    own = [package / "findings.py", *(package / "lint").rglob("*.py")]
-    parts = [ddpdoctor.__version__, *codes]
-    for path in sorted((*own, *resource("rules/apis").glob("*.toml"), *tables)):
-        status = path.stat()
-        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    return digest("\n".join(parts).encode("utf-8", "surrogateescape"))
-
-
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     """All of it or nothing, so that a run that is ended, or a second one, does no harm."""
     import tempfile  # takes longer to import than a judgement to load
 
@@ -148,6 +137,17 @@ def _write(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _settings(codes: Iterable[str], tables: Iterable[Path]) -> str:
+    """The digest of the tool itself, its tables and the settings."""
+    package = Path(ddpdoctor.__file__).parent
+    own = [package / "findings.py", *(package / "lint").rglob("*.py")]
+    parts = [ddpdoctor.__version__, *codes]
+    for path in sorted((*own, *resource("rules/apis").glob("*.toml"), *tables)):
+        status = path.stat()
+        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return digest("\n".join(parts).encode("utf-8", "surrogateescape"))
 
 
 def _judged(data: dict[str, Any]) -> Judged:

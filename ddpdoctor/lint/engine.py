@@ -15,6 +15,8 @@ from ddpdoctor.lint.judging import Job, Judge
 from ddpdoctor.lint.outcome import Outcome
 from ddpdoctor.lint.programs import Candidates, candidates
 from ddpdoctor.lint.rule import all_codes
+from ddpdoctor.lint.scan import Scan, scan_file
+from ddpdoctor.lint.signs import Signs
 
 # A process more costs a third of a second before it judges anything.
 _SCRIPTS_A_PROCESS = 8
@@ -30,20 +32,24 @@ def lint_paths(
     """contents: files, by their real paths, that are taken to hold this (repairs not written).
     cached: use what is known from earlier runs."""
     job = Job(config.apis, tuple(config.codes(all_codes())))
-    found = candidates(paths, apis.load(config.apis))
+    folder = cache_folder() if cached and not contents else None
+    cache = Cache(folder, job.codes, job.tables)
+    tables = apis.load(config.apis)
+    scan = Scan(Signs(tables), folder and scan_file(folder, paths), cache.settings)
+    found = candidates(paths, tables, scan)
+    scan.save()
     given = set(paths)
     scripts = [
         script
         for script in (*found.entries, *found.around)
         if script in given or not config.excludes(script)
     ]
-    folder = cache_folder() if cached and not contents else None
-    outcomes = _judge(scripts, job, contents, Cache(folder, job.codes, job.tables))
+    outcomes = _judge(scripts, job, tables, contents, cache)
     return _gather(paths, config, found, outcomes)
 
 
 def _judge(
-    scripts: list[Path], job: Job, contents: Mapping[Path, bytes], cache: Cache
+    scripts: list[Path], job: Job, tables: apis.Apis, contents: Mapping[Path, bytes], cache: Cache
 ) -> dict[Path, Outcome]:
     outcomes: dict[Path, Outcome] = {}
     for script in scripts:
@@ -57,7 +63,7 @@ def _judge(
 
         outcomes.update(judge_in_processes(job, new, processes))
     elif new:
-        judge = Judge(job, contents)
+        judge = Judge(job, tables, contents)
         outcomes.update((script, judge(script)) for script in new)
     for script in new:
         cache.store(script, outcomes[script])

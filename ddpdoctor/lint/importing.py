@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from ddpdoctor.lint.project import find_import, script_roots
-from ddpdoctor.lint.sources import Unreadable, read
 
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n;]*)"
@@ -19,32 +19,31 @@ _IMPORT = re.compile(
 _NOISE = re.compile(rb"#[^\n]*|[()\\]")
 
 Names = frozenset[str] | None  # those that are taken from a package; None for all of it
+Import = tuple[int, str, frozenset[str]]  # level, module and names; no names for `import a`
+
+
+class Files(Protocol):
+    """What is asked about a file, by its path. One that cannot be read imports nothing."""
+
+    def opens_group(self, path: str) -> bool: ...
+
+    def imports(self, path: str) -> list[Import]: ...
 
 
 class Imports:
-    """data: the bytes of files that were read already, by absolute path."""
-
-    def __init__(self, libraries: set[str], data: dict[str, bytes] | None = None) -> None:
+    def __init__(self, libraries: set[str], files: Files) -> None:
         self._libraries = libraries
-        self._data = {} if data is None else data
-        self._statements: dict[str, list[tuple[int, str, frozenset[str]]]] = {}
+        self._files = files
         self._found: dict[tuple[str, tuple[Path, ...]], str | None] = {}
         self._roots: dict[str, tuple[Path, ...]] = {}
-        self._wanted: dict[str, bool] = {}
         self._lead_nowhere: set[tuple[str, Names]] = set()
 
-    def lead_to(self, script: str, wanted: Callable[[bytes], bool]) -> bool:
-        """Whether a script, or a file that it imports at whatever distance, is a wanted one.
-
-        Always ask with the same `wanted`: its answers are remembered.
-        """
+    def lead_to_group(self, script: str) -> bool:
+        """Whether a script, or a file that it imports at whatever distance, may start a job."""
         visited = []
         for node in self._walk(script):
             visited.append(node)
-            path = node[0]
-            if path not in self._wanted:
-                self._wanted[path] = wanted(self._read(path))
-            if self._wanted[path]:
+            if self._files.opens_group(node[0]):
                 return True
         self._lead_nowhere.update(visited)
         return False
@@ -70,7 +69,7 @@ class Imports:
         self, path: str, wanted: Names, roots: tuple[Path, ...]
     ) -> Iterator[tuple[str, Names]]:
         package = os.path.dirname(path)
-        for level, name, names in self._imports(path):
+        for level, name, names in self._files.imports(path):
             if wanted is not None and names and "*" not in names and not wanted & names:
                 continue  # of a package's __init__, only what brings the names that are taken
             if level:
@@ -103,22 +102,6 @@ class Imports:
             self._found[search] = find_import(*search)
         return self._found[search]
 
-    def _imports(self, path: str) -> list[tuple[int, str, frozenset[str]]]:
-        known = self._statements.get(path)
-        if known is None:
-            known = self._statements[path] = list(_statements(self._read(path)))
-        return known
-
-    def _read(self, path: str) -> bytes:
-        data = self._data.get(path)
-        if data is None:
-            try:
-                data = read(Path(path))
-            except Unreadable:
-                data = b""
-            self._data[path] = data
-        return data
-
     def _roots_of(self, script: str) -> tuple[Path, ...]:
         folder = os.path.dirname(script)
         if folder not in self._roots:
@@ -126,8 +109,7 @@ class Imports:
         return self._roots[folder]
 
 
-def _statements(data: bytes) -> Iterator[tuple[int, str, frozenset[str]]]:
-    """Level, module and names of each import; no names for `import a`."""
+def import_statements(data: bytes) -> Iterator[Import]:
     for dots, module, names, plain in _IMPORT.findall(data):
         if plain:
             for part in plain.split(b","):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from ddpdoctor.lint import apis
+from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.cache import digest
+from ddpdoctor.lint.libcst_start import import_libcst
 from ddpdoctor.lint.outcome import Evidence, Outcome
 from ddpdoctor.lint.project import Project, script_roots
 from ddpdoctor.lint.sources import Unreadable
@@ -24,11 +25,15 @@ class Job:
 
 
 class Judge:
-    """contents: files, by their real paths, that are taken to hold this."""
+    """tables: all of them, the job's too; contents: files, by their real paths, that are taken to
+    hold this."""
 
-    def __init__(self, job: Job, contents: Mapping[Path, bytes] = MappingProxyType({})) -> None:
+    def __init__(
+        self, job: Job, tables: Apis, contents: Mapping[Path, bytes] = MappingProxyType({})
+    ) -> None:
+        import_libcst()
         self._job = job
-        self._apis = apis.load(job.tables)
+        self._apis = tables
         self._project = Project(frozenset(self._apis.libraries), contents)
 
     def __call__(self, entry: Path) -> Outcome:

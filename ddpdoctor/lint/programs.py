@@ -13,7 +13,7 @@ from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.console_scripts import console_scripts
 from ddpdoctor.lint.importing import Imports
 from ddpdoctor.lint.project import is_project, project_root
-from ddpdoctor.lint.signs import Signs
+from ddpdoctor.lint.scan import Scan
 from ddpdoctor.lint.sources import Unreadable, read
 
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
@@ -34,28 +34,27 @@ class Candidates:
     skipped: dict[Path, str] = field(default_factory=dict)
 
 
-def candidates(paths: Iterable[Path], apis: Apis) -> Candidates:
+def candidates(paths: Iterable[Path], apis: Apis, scan: Scan) -> Candidates:
     """Raises DdpdoctorError for a path that is not there or a folder without a Python file."""
     found = Candidates()
-    signs = Signs(apis)
     for path in dict.fromkeys(paths):
         if path.is_dir():
-            found.entries += _in_folder(path, apis, signs, found)
+            found.entries += _in_folder(path, apis, scan, found)
         elif os.path.lexists(path):
             found.files += 1
             found.entries.append(path)
-            if not _is_script(path, signs) and not _is_command(path):
+            if not _is_script(path, scan) and not _is_command(path):
                 found.asked.add(os.path.realpath(path))
         else:
             raise DdpdoctorError(f"{path}: no such file or folder")
     found.entries = list(dict.fromkeys(found.entries))
-    found.around = _around(found, apis, signs)
+    found.around = _around(found, apis, scan)
     return found
 
 
-def _is_script(path: Path, signs: Signs) -> bool:
+def _is_script(path: Path, scan: Scan) -> bool:
     try:
-        return signs.runs(read(path))
+        return scan.runs(str(path.absolute()))
     except Unreadable:
         return True  # it is said once, when the script is judged
 
@@ -72,40 +71,43 @@ def _content(path: Path) -> bytes | None:
 
 
 def _in_folder(
-    folder: Path, apis: Apis, signs: Signs, found: Candidates, *, deep: bool = True
+    folder: Path, apis: Apis, scan: Scan, found: Candidates, *, deep: bool = True
 ) -> list[Path]:
-    data: dict[str, bytes] = {}
+    scripts: list[str] = []
     count = 0
+    commands = console_scripts(project_root(folder.absolute() / "file"), _content)
     for file in python_files(folder, found.skipped, deep=deep):
         count += 1
         try:
-            data[str(file.absolute())] = read(file)
+            runs = scan.runs(file)
         except Unreadable as problem:
-            found.skipped[file] = str(problem)
+            found.skipped[_as_given(folder, file)] = str(problem)
+            continue
+        if runs or (commands and os.path.realpath(file) in commands):
+            scripts.append(file)
     if not count:
         raise DdpdoctorError(f"{folder}: no Python file in this folder")
     found.files += count
-    imports = Imports(apis.libraries, data)
-    commands = console_scripts(project_root(folder.absolute() / "file"), _content)
-    return [
-        Path(folder, os.path.relpath(file, folder.absolute()))
-        for file, content in list(data.items())
-        if (signs.runs(content) or os.path.realpath(file) in commands)
-        and imports.lead_to(file, signs.opens_group)
-    ]
+    imports = Imports(apis.libraries, scan)
+    return [_as_given(folder, script) for script in scripts if imports.lead_to_group(script)]
 
 
-def _around(found: Candidates, apis: Apis, signs: Signs) -> list[Path]:
+def _as_given(folder: Path, file: str) -> Path:
+    """The path of a file below a folder, absolute only where the folder's is."""
+    return Path(folder, os.path.relpath(file, folder.absolute()))
+
+
+def _around(found: Candidates, apis: Apis, scan: Scan) -> list[Path]:
     """The programs of the projects around the modules asked for that import any of them."""
     programs: list[Path] = []
     for root in dict.fromkeys(project_root(Path(path)) for path in sorted(found.asked)):
         looked_at = Candidates()
         try:
             # Without a project's marks, what lies further below need not belong to it.
-            entries = _in_folder(root, apis, signs, looked_at, deep=is_project(root))
+            entries = _in_folder(root, apis, scan, looked_at, deep=is_project(root))
         except DdpdoctorError:
             continue
-        imports = Imports(apis.libraries)
+        imports = Imports(apis.libraries, scan)
         programs += [
             entry
             for entry in entries
@@ -114,17 +116,18 @@ def _around(found: Candidates, apis: Apis, signs: Signs) -> list[Path]:
     return [path for path in programs if path not in found.entries]
 
 
-def python_files(folder: Path, skipped: dict[Path, str], *, deep: bool = True) -> Iterator[Path]:
-    """Every .py file below a folder, in order, without following links to folders.
+def python_files(folder: Path, skipped: dict[Path, str], *, deep: bool = True) -> Iterator[str]:
+    """The absolute path of every .py file below a folder, in order, without following links to
+    folders.
 
     deep: not only those in the folder itself. Folders that cannot be listed are added to skipped,
     with the reason.
     """
 
     def unlisted(error: OSError) -> None:
-        skipped[Path(error.filename)] = error.strerror or str(error)
+        skipped[_as_given(folder, error.filename)] = error.strerror or str(error)
 
-    for root, folders, names in os.walk(folder, onerror=unlisted):
+    for root, folders, names in os.walk(str(folder.absolute()), onerror=unlisted):
         folders[:] = sorted(
             name
             for name in folders
@@ -132,4 +135,4 @@ def python_files(folder: Path, skipped: dict[Path, str], *, deep: bool = True) -
         )
         for name in sorted(names):
             if name.endswith(".py"):
-                yield Path(root, name)
+                yield os.path.join(root, name)

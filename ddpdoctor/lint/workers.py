@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ddpdoctor.lint import apis
 from ddpdoctor.lint.deep_stack import with_deep_stack
 from ddpdoctor.lint.judging import Job, Judge, internal_error
 from ddpdoctor.lint.outcome import Outcome
@@ -111,7 +112,8 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else gets among the answers
-    judge = Judge(pickle.load(sys.stdin.buffer))
+    job: Job = pickle.load(sys.stdin.buffer)
+    judge = Judge(job, apis.load(job.tables))
 
     def answer() -> None:
         while True:

@@ -153,7 +153,7 @@ def test_a_damaged_cache_is_not_believed(
     project: Path, cache: Path, judged: list[str], damage: bytes
 ) -> None:
     first = run(project)
-    (file,) = cache.iterdir()
+    (file,) = judgements(cache)
     file.write_bytes(damage)
     assert run(project) == first
     assert run(project) == first
@@ -164,7 +164,7 @@ def test_parts_of_a_damaged_cache_are_not_believed(
     project: Path, cache: Path, judged: list[str]
 ) -> None:
     first = run(project)
-    (file,) = cache.iterdir()
+    (file,) = judgements(cache)
     whole = json.loads(file.read_bytes())
     for key in whole:
         for wrong in (None, 3, [3], {"a": 3}, [[["a"]]]):
@@ -214,20 +214,24 @@ def test_the_command_uses_it_unless_told_otherwise(project: Path, cache: Path) -
     plain = command("--no-cache")
     assert not cache.exists()
     assert command() == command() == plain
-    (file,) = cache.iterdir()
+    (file,) = judgements(cache)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_repairs_in_memory_are_not_remembered(project: Path, cache: Path) -> None:
     run(project)
-    before = [path.read_bytes() for path in cache.iterdir()]
+    before = [path.read_bytes() for path in judgements(cache)]
     subprocess.run(
         [sys.executable, "-m", "ddpdoctor", "lint", "--diff", "--unsafe-fixes", "."],
         cwd=project,
         capture_output=True,
         timeout=60,
     )
-    assert [path.read_bytes() for path in cache.iterdir()] == before
+    assert [path.read_bytes() for path in judgements(cache)] == before
+
+
+def judgements(cache: Path) -> list[Path]:
+    return [path for path in cache.iterdir() if not path.name.startswith("scan-")]
 
 
 def codes(linted: Linted) -> set[str]:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ddpdoctor.findings import DdpdoctorError
-from ddpdoctor.lint import apis, lint, programs
+from ddpdoctor.lint import apis, lint, scan
 from ddpdoctor.lint.programs import Candidates, candidates
 from ddpdoctor.lint.run import MOST_FILES
+from ddpdoctor.lint.scan import Scan
+from ddpdoctor.lint.signs import Signs
 
 OPENS = "import torch.distributed as dist\n\ndef setup():\n    dist.init_process_group('nccl')\n"
 GUARD = "\nif __name__ == '__main__':\n    main()\n"
@@ -41,7 +43,9 @@ def project(folder: Path, files: dict[str, str]) -> Path:
 
 
 def found(folder: Path, *given: str) -> Candidates:
-    return candidates([folder / name for name in given] or [folder], apis.load())
+    tables = apis.load()
+    paths = [folder / name for name in given] or [folder]
+    return candidates(paths, tables, Scan(Signs(tables)))
 
 
 def names(paths: list[Path], folder: Path) -> list[str]:
@@ -148,13 +152,13 @@ def test_around_a_module_outside_any_project_only_its_folder_is_searched(
 ) -> None:
     folder = project(tmp_path, {"net.py": NET, "train.py": MISPLACED, "far/away.py": MISPLACED})
     read: list[str] = []
-    content_of = programs.read
+    content_of = scan.read
 
     def spy(path: Path) -> bytes:
         read.append(path.name)
         return content_of(path)
 
-    monkeypatch.setattr(programs, "read", spy)
+    monkeypatch.setattr(scan, "read", spy)
     found(folder, "net.py")
     assert "away.py" in read
     read.clear()

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ddpdoctor.findings import DdpdoctorError
-from ddpdoctor.lint import Linted, lint
+from ddpdoctor.lint import Linted, apis, lint
 from ddpdoctor.lint.deep_stack import with_deep_stack
 from ddpdoctor.lint.judging import Job, Judge
 from ddpdoctor.lint.nesting import MOST_BRACKETS, MOST_LINKS, too_deep
@@ -415,7 +415,8 @@ def mutants(draw: st.DrawFn) -> tuple[Path, str]:
 def test_no_mutant_of_a_distributed_program_breaks_the_analysis(mutant: tuple[Path, str]) -> None:
     path, source = mutant
     contents = {path.resolve(): source.encode("utf-8", "surrogatepass")}
-    outcome = with_deep_stack(lambda: Judge(Job((), tuple(all_codes())), contents)(entry_of(path)))
+    job = Job((), tuple(all_codes()))
+    outcome = with_deep_stack(lambda: Judge(job, apis.load(), contents)(entry_of(path)))
     assert not outcome.failed, (outcome.problem, source)
 
 
