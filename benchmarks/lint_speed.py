@@ -138,6 +138,9 @@ def best(
 def run(
     command: list[str], environment: dict[str, str] | None = None, *, one_core: bool = False
 ) -> Cost:
+    # Installed tools are compiled; a checkout is, once Python may write that down.
+    environment = {**(environment or os.environ)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
         command,

@@ -6,7 +6,6 @@ setup.cfg; what a setup.py computes is not known.
 
 from __future__ import annotations
 
-import configparser
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -59,6 +58,8 @@ def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
 def _of_setup(data: bytes | None) -> Iterator[str]:
     if data is None or b"console_scripts" not in data:
         return
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(data.decode("utf-8", "replace"))
