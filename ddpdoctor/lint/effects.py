@@ -75,6 +75,8 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     if name.startswith("torch.") and tensors:
         made = [value.attributes.get("#made") for value in tensors]
         marks = {} if None in made or made[0] is None else {"made": made[0]}
+        if reduces_all(last, arguments.positional[1:], arguments):
+            marks["scalar"] = Const(True)
         return new_tensor(run, device_of(run, tensors[0]), place, **marks)
     return Unknown()
 
@@ -197,7 +199,26 @@ def _tensor_method(
             combine(run, receiver, value, place)
     if name in ("item", "tolist", "numpy", "size", "dim", "numel"):
         return Unknown()
-    return Object(receiver.cls, dict(receiver.attributes), place)
+    attributes = dict(receiver.attributes)
+    if reduces_all(name, arguments.positional, arguments):
+        attributes["#scalar"] = Const(True)
+    return Object(receiver.cls, attributes, place)
+
+
+_REDUCTIONS = frozenset(
+    {"sum", "mean", "prod", "max", "min", "amax", "amin", "norm", "std", "var", "any", "all"}
+    | {"median", "argmax", "argmin", "nansum", "nanmean", "logsumexp", "count_nonzero"}
+)
+
+
+def reduces_all(name: str, dimensions: tuple[Value, ...], arguments: Arguments) -> bool:
+    """Whether a reduction leaves no dimension, so that its result may meet any device."""
+    return (
+        name in _REDUCTIONS
+        and not dimensions
+        and not arguments.open
+        and not arguments.named.keys() & {"dim", "axis", "keepdim"}
+    )
 
 
 # Methods that bind whatever they belong to: getattr(torch, kind).set_device(index), for one.

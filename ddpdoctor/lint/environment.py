@@ -31,8 +31,13 @@ def is_set(run: Run, name: Value) -> Value:
     word = run.apis.environment.get(name.value)
     if word is not None and not word.endswith("?"):
         run.record("question", name.value, run.place(run.frame.module.tree()))
-        return Const(run.torchrun)
+        return Const(_launched(run))
     return Unknown(("environment", name.value))
+
+
+def _launched(run: Run) -> bool:
+    """Whether torchrun set the variables of this process: not of those that the program starts."""
+    return run.torchrun and run.process.owner().kind != "spawned"
 
 
 def read(run: Run, name: Value, default: Value | None) -> Value:
@@ -51,7 +56,7 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
 
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
     word = run.apis.environment.get(name)
-    if word is None or (not run.torchrun and not word.endswith("?")):
+    if word is None or (not _launched(run) and not word.endswith("?")):
         origin = None if default is None else default.origin
         return Unknown(("variable", name), default=default, given=name, origin=origin)
     value = named_value(run, word.rstrip("?"))
@@ -114,7 +119,7 @@ def call_method(run: Run, name: str, arguments: Arguments, place: Place) -> Valu
 def copied(run: Run) -> Dict:
     """A dictionary of its own with what is known of the environment."""
     known = [name for name, word in run.apis.environment.items() if not word.endswith("?")]
-    entries = {name: read(run, Const(name), None) for name in known} if run.torchrun else {}
+    entries = {name: read(run, Const(name), None) for name in known} if _launched(run) else {}
     return Dict({**entries, **run.environment.entries}, open=True)
 
 

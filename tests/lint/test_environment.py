@@ -186,3 +186,27 @@ def test_without_torchrun_there_is_no_job(check: Check) -> None:
     dist.init_process_group("nccl")
     torch.ones(1).cuda()
     """)
+
+
+def test_processes_that_the_program_starts_have_no_variables_of_torchrun(check: Check) -> None:
+    check("""
+    def worker(rank, world):
+        dist.init_process_group("nccl", rank=rank, world_size=world)
+        index = int(os.environ.get("LOCAL_RANK", 0))  # DDP103: warning
+        nn.Linear(1, 1).to(f"cuda:{index}")
+
+    if __name__ == "__main__":
+        mp.spawn(worker, args=(2,), nprocs=2)
+    """)
+
+
+def test_variables_that_a_started_process_writes_itself(check: Check) -> None:
+    check("""
+    def worker(rank, world):
+        os.environ["LOCAL_RANK"] = str(rank)
+        dist.init_process_group("nccl", rank=rank, world_size=world)
+        nn.Linear(1, 1).to(f"cuda:{int(os.environ.get('LOCAL_RANK', 0))}")
+
+    if __name__ == "__main__":
+        mp.spawn(worker, args=(2,), nprocs=2)
+    """)

@@ -62,6 +62,8 @@ def parallel(call: Call) -> Value:
 def collective(call: Call) -> Value:
     tensor = call.argument("tensor")
     device = None if tensor is None else device_of(call.run, tensor)
+    listed = call.argument("list")
+    held = () if listed is None else held_in(listed)
     call.run.record(
         "collective",
         call.name,
@@ -69,6 +71,7 @@ def collective(call: Call) -> Value:
         device=device,
         arguments=call.arguments,
         tensor=tensor,
+        listed=tuple(device_of(call.run, each) for each in held),
         group=call.arguments.get(None, "group"),
     )
     return Unknown()

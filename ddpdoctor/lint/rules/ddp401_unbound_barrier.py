@@ -1,4 +1,4 @@
-"""DDP401: a barrier before anything tells NCCL which GPU this rank uses."""
+"""DDP401: a barrier in a process that is not bound to its GPU."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("barrier"):
         if _is_given(event, "device_ids") or not trace.needs_current_device(event):
             continue
-        # NCCL takes the device of an earlier collective; wrapping a module broadcasts it.
-        if any(other.kind in ("collective", "wrap", "shard") for other in trace.before(event)):
-            continue
         yield Draft(
             "DDP401",
             event.place,
-            "barrier() has to guess the GPU: the process is not bound and nothing was sent yet",
-            Severity.INFO,
-            behaviour="NCCL takes global rank % device count, which is the rank's own GPU only "
-            "where every machine has as many ranks as GPUs",
-            symptom='a warning "using GPU 0 as device used by this process is currently unknown"; '
-            "where the guess is wrong, a context on another rank's GPU or a hang",
+            "barrier() uses the current device, and this process was never bound to one",
+            Severity.WARNING,
+            behaviour="every rank opens a context on cuda:0, where the barrier has its tensor; "
+            "where no collective came before, NCCL also has to guess which GPU to use",
+            symptom="all ranks show up on GPU 0 beside their own GPU; where the guess is wrong, a "
+            "hang or NCCL's duplicate GPU",
             repair="call torch.cuda.set_device(local_rank) first, or pass device_ids=[local_rank]",
             fix=bind_first_group(trace, event),
         )

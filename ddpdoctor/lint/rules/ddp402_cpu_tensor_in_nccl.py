@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Const, Device
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Device, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("collective"):
-        devices = trace.alternatives(event, event.device)
-        if not devices or not all(isinstance(d, Device) and d.kind == "cpu" for d in devices):
+        given = _on_cpu(trace, event, event.device)
+        if not given and not any(_on_cpu(trace, event, each) for each in event.detail["listed"]):
             continue
         backends = trace.alternatives(event, event.state.group)
         if not backends or not all(isinstance(b, Const) and b.value == "nccl" for b in backends):
@@ -27,5 +27,10 @@ def check(trace: Trace) -> Iterator[Draft]:
             behaviour="every rank gets to this call with a CPU tensor",
             symptom='"No backend type associated with device type cpu"',
             repair="make the tensor on the rank's GPU, or open the group without naming a backend",
-            fix=on_gpu(trace, event.detail["tensor"]),
+            fix=on_gpu(trace, event.detail["tensor"]) if given else None,
         )
+
+
+def _on_cpu(trace: Trace, event: Event, device: Value | None) -> bool:
+    leaves = trace.alternatives(event, device)
+    return bool(leaves) and all(isinstance(d, Device) and d.kind == "cpu" for d in leaves)

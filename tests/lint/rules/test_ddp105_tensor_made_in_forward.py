@@ -90,3 +90,45 @@ DDP(Net())(torch.ones(2, 2))
 
 def test_a_program_that_never_becomes_distributed(check: Check) -> None:
     check(NET.format(body="return x + torch.ones(2, 2)") + RUN.replace("DDP(", "nn.Sequential("))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.tensor([0.1, 0.2]).mean()",
+        "torch.arange(3).sum()",
+        "torch.max(torch.ones(3))",
+        "torch.ones(4)[0]",
+    ],
+)
+def test_a_tensor_reduced_to_a_number_may_meet_any_device(check: Check, made: str) -> None:
+    check(f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x) * {made}
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    DDP(Net().cuda())(torch.ones(1, 4).cuda())
+    """)
+
+
+@pytest.mark.parametrize("made", ["torch.ones(3, 4).sum(0)", "torch.ones(3, 4).mean(dim=0)"])
+def test_a_tensor_reduced_along_a_dimension_is_still_one(check: Check, made: str) -> None:
+    check(f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x) * {made}  # DDP105
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    DDP(Net().cuda())(torch.ones(1, 4).cuda())
+    """)

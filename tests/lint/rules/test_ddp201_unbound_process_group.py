@@ -128,7 +128,7 @@ def test_what_else_relies_on_the_current_device(check: Check) -> None:
     def third(index):
         dist.init_process_group("nccl")
         FSDP(nn.Linear(1, 1), device_id=index)
-        dist.barrier()
+        dist.barrier()  # DDP401
         torch.cuda.synchronize()  # DDP404
 
     mp.spawn(first, nprocs=2)

@@ -1,4 +1,4 @@
-"""DDP401: a barrier that has to guess the GPU."""
+"""DDP401: a barrier of an unbound process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ if TYPE_CHECKING:
 def test_a_barrier_first(check: Check) -> None:
     found = check("""
     dist.init_process_group("nccl")
-    dist.barrier()  # DDP401: info
+    dist.barrier()  # DDP401: warning
     """)
-    assert "guess" in found["DDP401"].message
+    assert "current device" in found["DDP401"].message
+
+
+def test_a_barrier_after_a_collective_opens_a_context_too(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    dist.all_reduce(torch.ones(1, device=int(os.environ["LOCAL_RANK"])))
+    dist.barrier()  # DDP401: warning
+    """)
 
 
 @pytest.mark.parametrize(
@@ -24,9 +32,6 @@ def test_a_barrier_first(check: Check) -> None:
         "torch.cuda.set_device(local_rank); dist.init_process_group('nccl'); dist.barrier()",
         "dist.init_process_group('nccl'); dist.barrier(device_ids=[local_rank])",
         "dist.init_process_group('nccl', device_id=torch.device('cuda', local_rank));"
-        " dist.barrier()",
-        "dist.init_process_group('nccl'); DDP(nn.Linear(1, 1).to(local_rank)); dist.barrier()",
-        "dist.init_process_group('nccl'); dist.all_reduce(torch.ones(1, device=local_rank));"
         " dist.barrier()",
         "dist.init_process_group('gloo'); dist.barrier()",
         "dist.init_process_group('nccl'); group = dist.new_group(backend='gloo');"

@@ -49,3 +49,21 @@ def test_backends_that_send_from_the_cpu(check: Check, backend: str) -> None:
 )
 def test_what_nccl_can_send(check: Check, call: str) -> None:
     check(START.format(backend='"nccl"') + call)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "out = [torch.zeros(1), torch.zeros(1)]",
+        "out = [torch.zeros(1) for _ in range(dist.get_world_size())]",
+    ],
+)
+def test_the_list_that_a_collective_fills(check: Check, lines: str) -> None:
+    check(f"""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    {lines}
+    dist.all_gather(out, torch.ones(1).cuda())  # DDP402
+    good = [torch.zeros(1).cuda() for _ in range(2)]
+    dist.all_gather(good, torch.ones(1).cuda())
+    """)
