@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 
 from ddpdoctor.virtual import ledger, observers
 from ddpdoctor.virtual.devices import Device, Machine, visible_devices
 from ddpdoctor.virtual.memory import BAD_FORK, DeviceMemory
+from ddpdoctor.virtual.user_files import is_user_file
 
 INVALID_DEVICE = (
     "CUDA error: invalid device ordinal\n"
@@ -22,13 +22,6 @@ INVALID_DEVICE = (
     "below might be incorrect.\n"
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
-)
-
-_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARY_FOLDERS = tuple(
-    folder + os.sep
-    for key in ("stdlib", "purelib", "platlib")
-    if (folder := sysconfig.get_path(key))
 )
 
 
@@ -133,23 +126,10 @@ class Process:
 
 
 def _user_line() -> str | None:
-    """ "file:line" of the innermost frame of the user's own code; without any, of the innermost
-    library.
-    """
-    library: str | None = None
-    for frame in _frames():
-        file = os.path.abspath(frame.f_code.co_filename)
-        if file.startswith(_OWN) or frame.f_code.co_filename.startswith("<"):
-            continue
-        if not file.startswith(_LIBRARY_FOLDERS):
-            return f"{file}:{frame.f_lineno}"
-        if library is None and f"{os.sep}torch{os.sep}" not in file:
-            library = f"{file}:{frame.f_lineno}"
-    return library
-
-
-def _frames() -> Iterator[FrameType]:
+    """ "file:line" of the innermost frame of the user's own code, None without any."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        yield frame
+        if is_user_file(frame.f_code.co_filename):
+            return f"{os.path.abspath(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back
+    return None

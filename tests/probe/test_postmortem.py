@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from torch import nn
 
 from ddpdoctor.probe.agent import mismatches
 from ddpdoctor.probe.agent.failures import record_failure
-from ddpdoctor.probe.agent.user_code import assigned_before, is_user_file
+from ddpdoctor.probe.agent.user_code import assigned_before
 from ddpdoctor.probe.records import Record, Recorder, read_records
+from ddpdoctor.virtual.user_files import is_user_file
 
 # As torch 2.13 words it on CUDA.
 _CUDA = (
@@ -113,6 +115,7 @@ def test_libraries_and_python_are_not_the_users_program() -> None:
     assert not is_user_file(pytest.__file__)
     assert not is_user_file("<string>")
     assert not is_user_file(mismatches.__file__)
+    assert not is_user_file(os.path.relpath(mismatches.__file__))
 
 
 def test_a_name_that_the_function_never_assigns_has_no_line() -> None:

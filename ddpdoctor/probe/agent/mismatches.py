@@ -19,11 +19,11 @@ from ddpdoctor.probe.agent.user_code import (
     Frames,
     assigned_before,
     has_virtual_gpus,
-    is_user_file,
     stack,
     user_place,
 )
 from ddpdoctor.probe.records import Recorder
+from ddpdoctor.virtual.user_files import is_user_file
 
 # What PyTorch says where the devices of one operation differ (TensorIterator and the meta checks,
 # cuDNN and batch norm, indexing, DDP's own check of its inputs).

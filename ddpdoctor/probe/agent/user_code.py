@@ -1,4 +1,4 @@
-"""Tells the user's own lines from the libraries', and finds where a variable was made."""
+"""The user's own lines among the frames of a process, and where a variable was made."""
 
 from __future__ import annotations
 
@@ -6,36 +6,13 @@ import ast
 import functools
 import linecache
 import os
-import sysconfig
 from types import CodeType, FrameType
 from typing import Any
 
 from ddpdoctor.virtual.devices import COUNT_VARIABLE
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_LIBRARY_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_STANDARD = tuple(
-    folder + os.sep
-    for folder in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-    if folder
-)
-
+from ddpdoctor.virtual.user_files import is_user_file
 
 Frames = list[tuple[FrameType, int]]  # innermost first, each with its line
-
-
-@functools.cache
-def is_user_file(filename: str) -> bool:
-    """A file of the program: not torch's, another installed library's, Python's or ours."""
-    return (
-        not filename.startswith("<")
-        and not filename.startswith((*_STANDARD, _PACKAGE))
-        and not any(folder in filename for folder in _LIBRARY_FOLDERS)
-    )
-
-
-def is_own_file(filename: str) -> bool:
-    return filename.startswith(_PACKAGE)
 
 
 def has_virtual_gpus() -> bool:
