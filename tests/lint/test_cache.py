@@ -218,6 +218,22 @@ def test_the_command_uses_it_unless_told_otherwise(project: Path, cache: Path) -
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_run_from_the_cache_does_without_libcst(project: Path, cache: Path) -> None:
+    def imported() -> set[str]:
+        run = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "ddpdoctor", "lint", "."],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert run.returncode == 1, run.stderr
+        return {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
+
+    assert "libcst" in imported()
+    assert "libcst" not in imported()
+
+
 def test_repairs_in_memory_are_not_remembered(project: Path, cache: Path) -> None:
     run(project)
     before = [path.read_bytes() for path in judgements(cache)]
