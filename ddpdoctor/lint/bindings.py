@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import libcst as cst
 
-from ddpdoctor.lint.local_ranks import library_name, own_device
+from ddpdoctor.lint.assignments import assigned, function_around, names, root
+from ddpdoctor.lint.local_ranks import Code, library_name, own_device
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Index, Place
-from ddpdoctor.lint.walking import children
 
 
 def bind_process(trace: Trace, group: Event) -> Repair | None:
@@ -38,14 +38,17 @@ def _binding(trace: Trace, group: Event) -> Repair | None:
     if point is None:
         return None
     place, view = point
-    code, imports = _set_device(trace, place, view)
+    call = _set_device(trace, group, place, view)
+    if call is None:
+        return None
+    imports = call.imports
     guard = None
     if _may_be_on_cpu(trace, group):
         guard, more = library_name(place, "torch.cuda.is_available")
         guard, imports = f"{guard}()", (*imports, *more)
     return Repair(
         "Bind every rank to its own GPU before anything uses CUDA",
-        (InsertBefore(place, code, guard),),
+        (InsertBefore(place, call.text, guard),),
         safe=True,
         imports=_once(imports),
     )
@@ -86,20 +89,44 @@ def _moved(trace: Trace, bind: Event, point: tuple[Place, View] | None) -> Repai
 
 def bind_thread(trace: Trace, event: Event) -> Repair | None:
     """Bind the thread before it uses the current device."""
-    if not event.views:
+    point = _thread_start(event) if event.views else None
+    call = None if point is None else _set_device(trace, event, *point)
+    if point is None or call is None:
         return None
-    code, imports = _set_device(trace, event.place, event.views[-1])
     return Repair(
         "Bind the thread to the rank's GPU",
-        (InsertBefore(event.place, code),),
-        imports=_once(imports),
+        (InsertBefore(point[0], call.text),),
+        imports=_once(call.imports),
     )
 
 
-def _set_device(trace: Trace, place: Place, view: View) -> tuple[str, tuple[str, ...]]:
+def _thread_start(event: Event) -> tuple[Place, View]:
+    """The first statement of the thread's function, and what can be named there. That of a library
+    or of a lambda has none: then where the thread uses the current device."""
+    view = next(iter(event.views[event.process.depth :]), event.views[-1])
+    function = view.frame.function
+    if function is None or not isinstance(function.body, cst.IndentedBlock):
+        return event.place, event.views[-1]
+    lines = function.body.body
+    first = lines[1] if len(lines) > 1 and _is_docstring(lines[0]) else lines[0]
+    made = assigned(function.body)
+    rank = view.rank if view.rank and root(view.rank) not in made else None
+    device = view.device if view.device and root(view.device) not in made else None
+    return Place(view.frame.module, first), View(view.frame, rank, device)
+
+
+def _is_docstring(line: cst.CSTNode) -> bool:
+    return (
+        isinstance(line, cst.SimpleStatementLine)
+        and isinstance(line.body[0], cst.Expr)
+        and isinstance(line.body[0].value, cst.BaseString)
+    )
+
+
+def _set_device(trace: Trace, event: Event, place: Place, view: View) -> Code | None:
     function, imports = library_name(place, "torch.cuda.set_device")
-    device = own_device(place, trace.local_rank_variable, view)
-    return f"{function}({device.text})", (*device.imports, *imports)
+    device = own_device(trace, event, place, view)
+    return device and Code(f"{function}({device.text})", (*device.imports, *imports))
 
 
 def _point(first: Event, later: Event) -> tuple[Place, View] | None:
@@ -115,7 +142,18 @@ def _point(first: Event, later: Event) -> tuple[Place, View] | None:
     if depth == 0:
         return None
     call = first.views[depth].frame.call if depth < len(first.views) else first.place
-    return None if call is None else (call, first.views[depth - 1])
+    return None if call is None else _before_loops(call, first.views[depth - 1])
+
+
+def _before_loops(place: Place, view: View) -> tuple[Place, View]:
+    """The place before the loops of its function, as far as they do not find the local rank."""
+    name = root(view.rank or view.device or "")
+    for _, holder in _blocks(place):
+        if isinstance(holder, (cst.For, cst.While)):
+            if name in assigned(holder):
+                break
+            place = Place(place.module, holder)
+    return place, view
 
 
 def _later_point(trace: Trace, group: Event) -> tuple[Place, View] | None:
@@ -131,11 +169,12 @@ def _later_point(trace: Trace, group: Event) -> tuple[Place, View] | None:
         if point is None or not _knows_rank(point[1]):
             return None
         place, view = point
-        name = (view.rank or view.device or "").partition(".")[0].partition("[")[0]
-        block, target = _block_of(place)
-        for line, following in pairwise(block[: block.index(target) + 1]):
-            if name in _assigned(line):
-                place = Place(place.module, following)
+        name = root(view.rank or view.device or "")
+        for block, holder in _blocks(place):
+            upto = list(pairwise(block[: block.index(holder) + 1]))
+            behind = [following for line, following in upto if name in assigned(line)]
+            if behind:
+                return Place(place.module, behind[-1]), view
         return place, view
     return None
 
@@ -144,13 +183,17 @@ def _knows_rank(view: View) -> bool:
     return view.rank is not None or view.device is not None
 
 
-def _block_of(place: Place) -> tuple[list[cst.CSTNode], cst.CSTNode]:
-    """The statements around a place, and the one among them that holds it."""
-    statement = statement_around(place.module, place.node)
-    block = path_to(place.module, statement)[-2]
-    if isinstance(block, (cst.Module, cst.IndentedBlock)):
-        return list(block.body), statement
-    return [statement], statement
+def _blocks(place: Place) -> list[tuple[list[cst.CSTNode], cst.CSTNode]]:
+    """The blocks of statements around a place in its function, the innermost first, and in each the
+    statement that holds it."""
+    found: list[tuple[list[cst.CSTNode], cst.CSTNode]] = []
+    function = function_around(place)
+    for block, holder in pairwise(path_to(place.module, place.node)):
+        if block is function:
+            found.clear()
+        elif isinstance(block, (cst.Module, cst.IndentedBlock)):
+            found.append((list(block.body), holder))
+    return found[::-1]
 
 
 def _uses_current_device(trace: Trace, event: Event) -> bool:
@@ -194,7 +237,7 @@ def _code_to_move(bind: Event, place: Place) -> str | None:
     if target not in body or body.index(target) >= body.index(line):
         return None
     between = body[body.index(target) : body.index(line)]
-    if _names(line) & {name for statement in between for name in _assigned(statement)}:
+    if names(line) & {name for statement in between for name in assigned(statement)}:
         return None
     comment = line.trailing_whitespace.comment
     code = module.tree().code_for_node(line.body[0])
@@ -203,35 +246,6 @@ def _code_to_move(bind: Event, place: Place) -> str | None:
 
 def _line_of(place: Place) -> Place:
     return Place(place.module, statement_around(place.module, place.node))
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    names: set[str] = set()
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        if isinstance(inner, cst.Name):
-            names.add(inner.value)
-        stack.extend(children(inner))
-    return names
-
-
-def _assigned(node: cst.CSTNode) -> set[str]:
-    """The names that a statement may give a value to, attributes counted under their object."""
-    names: set[str] = set()
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        if isinstance(
-            inner, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For)
-        ):
-            names |= _names(inner.target)
-        elif isinstance(inner, (cst.FunctionDef, cst.ClassDef)):
-            names.add(inner.name.value)
-        elif isinstance(inner, (cst.Import, cst.ImportFrom, cst.AsName)):
-            names |= _names(inner)
-        stack.extend(children(inner))
-    return names
 
 
 def _once(imports: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from ddpdoctor.lint.assignments import function_around, holds_at, root
 from ddpdoctor.lint.imports import spelled
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import path_to, statement_around
@@ -31,29 +32,53 @@ def from_environment(place: Place, variable: str, default: str = "0") -> Code:
     return Code(f'int({environ}.get("{variable}", {default}))', imports)
 
 
-def own_rank(place: Place, variable: str, view: View | None) -> Code:
-    """The local rank: a variable of the frame, if there is one that the place can see."""
+def own_rank(trace: Trace, event: Event, place: Place, view: View | None) -> Code | None:
+    """The local rank: a variable of the frame, if there is one that the place can see; None where
+    there is none in a process that no launcher started, so that its variable is not set."""
     if view is not None and view.rank is not None and _sees(place):
         return Code(view.rank)
-    return from_environment(place, variable)
+    if is_spawned(event):
+        return None
+    return from_environment(place, trace.local_rank_variable)
 
 
-def own_device(place: Place, variable: str, view: View) -> Code:
+def own_device(trace: Trace, event: Event, place: Place, view: View) -> Code | None:
     """What set_device takes: the local rank, or a device with it."""
     if view.rank is None and view.device is not None and _sees(place):
         return Code(view.device)
-    return own_rank(place, variable, view)
+    return own_rank(trace, event, place, view)
 
 
-def own_rank_at(trace: Trace, event: Event, written: Place) -> Code:
-    """The local rank at a place that an event takes a value from. The variables of the event's
-    frame exist there only if it is in the same statement."""
-    module = written.module
-    same = module is event.place.module and statement_around(
-        module, written.node
-    ) is statement_around(module, event.place.node)
-    view = event.views[-1] if same and event.views else None
-    return own_rank(written, trace.local_rank_variable, view)
+def own_rank_at(trace: Trace, event: Event, written: Place) -> Code | None:
+    """The local rank at a place that an event takes a value from. What the event's frames can name
+    exists there if it is in the same statement, or in one of the frames' functions and behind the
+    line that finds the local rank."""
+    view = event.views[-1] if event.views and same_statement(written, event.place) else None
+    if view is None:
+        found = (view for view in reversed(event.views) if _runs(view, written))
+        view = next(
+            (view for view in found if view.rank and holds_at(written, root(view.rank))), None
+        )
+    return own_rank(trace, event, written, view)
+
+
+def same_statement(a: Place, b: Place) -> bool:
+    return a.module is b.module and (
+        statement_around(a.module, a.node) is statement_around(b.module, b.node)
+    )
+
+
+def is_spawned(event: Event) -> bool:
+    """Whether the program itself started the process, and not a launcher."""
+    return event.process.owner().kind == "spawned"
+
+
+def _runs(view: View, place: Place) -> bool:
+    """Whether the frame is one of the function (or file) that a place is in."""
+    around, run = function_around(place), view.frame.function
+    if view.frame.module is not place.module or (view.frame.owner is not None and run is None):
+        return False
+    return run is None if around is None else run is not None and run.body is around.body
 
 
 def library_name(place: Place, full: str) -> tuple[str, tuple[str, ...]]:

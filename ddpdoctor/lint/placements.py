@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ddpdoctor.lint.local_ranks import library_name, own_rank_at
+from ddpdoctor.lint.local_ranks import Code, library_name, own_rank_at
 from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, statement_around
 from ddpdoctor.lint.rewrites import argument_of, code_of
 from ddpdoctor.lint.trace import Event, Trace
@@ -102,15 +102,16 @@ def move_and_wrap(trace: Trace, wrap: Event, device: Place | None = None) -> Rep
         return None
     if device is None:
         device = first_device(wrap)
-    rank = own_rank_at(trace, wrap, module)
-    where, imports = (rank.text, rank.imports) if device is None else (code_of(device), ())
+    where = own_rank_at(trace, wrap, module) if device is None else Code(code_of(device))
+    if where is None:
+        return None
     code = code_of(module)
     if not isinstance(module.node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         code = f"({code})"
     return Repair(
         "Move the module to its GPU before it is wrapped",
-        (Replace(module, f"{code}.to({where})"),),
-        imports=imports,
+        (Replace(module, f"{code}.to({where.text})"),),
+        imports=where.imports,
     )
 
 

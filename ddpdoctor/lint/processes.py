@@ -147,7 +147,7 @@ def in_thread(
     from ddpdoctor.lint.calls import call
 
     result: Value = Unknown()
-    with run.inside(Process("thread", run.process)):
+    with run.inside(Process("thread", run.process, depth=len(run.frames))):
         try:
             if initializer is not None:
                 call(run, initializer[0], initializer[1], place)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import libcst as cst
 
 from ddpdoctor.lint.bindings import bind_first_group
-from ddpdoctor.lint.local_ranks import from_environment, own_rank_at
+from ddpdoctor.lint.local_ranks import (
+    Code,
+    from_environment,
+    is_spawned,
+    library_name,
+    own_rank_at,
+    same_statement,
+)
 from ddpdoctor.lint.repairs import AddArgument, Change, Repair, Replace, path_to
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Device, Dict, Place, Unknown, Value
@@ -32,20 +39,34 @@ def write_index(trace: Trace, event: Event, written: Place, *, safe: bool = Fals
         return _write_text(trace, event, written)
     if isinstance(node, cst.Call):
         if _last_name(node.func) in _OPTIONS:
-            return environment_default(trace, written, safe=False)
+            return None if is_spawned(event) else environment_default(trace, written, safe=False)
         asks = any(query.place == written for query in trace.of("current"))
         return bind_first_group(trace, event) if asks else None
     if not isinstance(node, cst.Integer):
         return None
-    rank = own_rank_at(trace, event, written)
+    rank = own_rank_at(trace, event, written) or _current(trace, event, written)
+    if rank is None:
+        return None
     return Repair("Use the local rank", (Replace(written, rank.text),), safe, rank.imports)
+
+
+def _current(trace: Trace, event: Event, written: Place) -> Code | None:
+    """The GPU that a process is bound to, where it has no variable for it at hand."""
+    if event.kind == "bind" or trace.binding(event) != "bound":
+        return None
+    if not same_statement(written, event.place):
+        return None  # may be run before the process is bound
+    function, imports = library_name(written, "torch.cuda.current_device")
+    return Code(f"{function}()", imports)
 
 
 _OPTIONS = ("add_argument", "add_option", "option", "Option")
 
 
-def _write_text(trace: Trace, event: Event, written: Place) -> Repair:
+def _write_text(trace: Trace, event: Event, written: Place) -> Repair | None:
     rank = own_rank_at(trace, event, written)
+    if rank is None:
+        return None
     inner = rank.within('"')
     code = f'f"cuda:{{{inner}}}"'
     return Repair("Use the rank's own GPU", (Replace(written, code),), imports=rank.imports)
@@ -95,6 +116,8 @@ def write_local_rank(trace: Trace, event: Event, value: Value) -> Repair | None:
             return None
         written = _index_in(argument) or argument
     rank = own_rank_at(trace, event, written)
+    if rank is None:
+        return None
     path = path_to(written.module, written.node)
     text = next((node for node in path if isinstance(node, cst.FormattedString)), None)
     code = rank.text if text is None else rank.within(text.quote[0])
@@ -140,6 +163,8 @@ def one_device_id(trace: Trace, wrap: Event) -> Repair | None:
     if given is None:
         return None
     rank = own_rank_at(trace, wrap, given)
+    if rank is None:
+        return None
     return Repair(
         "Use the rank's own GPU", (Replace(given, f"[{rank.text}]"),), imports=rank.imports
     )
@@ -159,6 +184,8 @@ def map_to_own_gpu(trace: Trace, event: Event) -> Repair | None:
     if given is None:
         return None
     rank = own_rank_at(trace, event, given)
+    if rank is None:
+        return None
     return Repair(
         "Load the model to the rank's own GPU",
         (Replace(given, f'{{"": {rank.text}}}'),),

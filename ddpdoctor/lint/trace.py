@@ -31,12 +31,14 @@ class Process:
     """A process, or a thread of one, that the program runs in.
 
     kind: "script", "spawned" or "thread". launches: it starts the ranks and is none itself.
+    depth: how many calls its starter was in, whose frames stand before its own.
     """
 
     kind: str
     parent: Process | None = None
     launches: bool = False
     forked: bool = False
+    depth: int = 0
 
     def owner(self) -> Process:
         """The process itself, also for a thread in it."""

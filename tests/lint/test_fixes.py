@@ -586,6 +586,167 @@ nn.Linear(1, 1).to(device)
     assert train.read_text().index(lines[0]) < train.read_text().index("device =")
 
 
+# -- processes that the program starts, where no launcher sets LOCAL_RANK ------------------------
+
+SPAWN = "mp.spawn(run, args=(2,), nprocs=2)"
+PROCESSES = """\
+started = [mp.get_context("spawn").Process(target=run, args=(i, 2)) for i in range(2)]
+    [process.start() for process in started]"""
+OWN_GPU = 'f"cuda:{local}"'
+
+
+def spawning(device: str, ids: str, start: str, *, bind: bool) -> str:
+    line = "    torch.cuda.set_device(local)\n" if bind else ""
+    return f"""\
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+def run(local, n):
+{line}    dist.init_process_group("nccl", init_method="tcp://x:1", rank=local, world_size=n)
+    dev = {device}
+    m = DDP(torch.nn.Linear(2, 2).to(dev), device_ids=[{ids}])
+    m(torch.randn(2, 2, device=dev)).sum().backward()
+if __name__ == "__main__":
+    {start}
+"""
+
+
+@pytest.mark.parametrize("start", [SPAWN, PROCESSES], ids=["spawn", "Process"])
+@pytest.mark.parametrize(
+    ("device", "ids", "repaired", "binds"),
+    [
+        ('torch.device("cuda:0")', "local", f"torch.device({OWN_GPU})", True),
+        ('torch.device("cuda:0")', "0", f"torch.device({OWN_GPU})", False),
+        ("torch.device('cuda', 0)", "0", "torch.device('cuda', local)", False),
+        (
+            '"cuda:0" if torch.cuda.is_available() else "cpu"',
+            "local",
+            f'{OWN_GPU} if torch.cuda.is_available() else "cpu"',
+            True,
+        ),
+    ],
+)
+def test_a_started_process_takes_the_number_it_was_given(
+    train: Path, device: str, ids: str, repaired: str, binds: bool, start: str
+) -> None:
+    after = fixed(train, spawning(device, ids, start, bind=False))
+    assert after == spawning(repaired, "local", start, bind=binds)
+
+
+TRAINER = """\
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+class Trainer:
+    def __init__(self):
+        self.net = torch.nn.Linear(2, 2).cuda({index})
+        self.dev = torch.device("{device}")
+        self.net.to(self.dev)
+def run(local, n):
+    {first}
+    dist.init_process_group("nccl", rank=local, world_size=n)
+    Trainer()
+if __name__ == "__main__":
+    mp.spawn(run, args=(2,), nprocs=2)
+"""
+
+
+def test_a_started_process_that_is_bound_uses_its_current_device(train: Path) -> None:
+    bound = "torch.cuda.set_device(local)"
+    assert fixed(train, TRAINER.format(index=0, device="cuda:0", first=bound)) == TRAINER.format(
+        index="torch.cuda.current_device()", device="cuda", first=bound
+    )
+
+
+@pytest.mark.parametrize(
+    "use", ['torch.zeros(1, device="cuda:0")', "torch.zeros(1).cuda(0)", "torch.zeros(1).cuda()"]
+)
+def test_a_started_process_without_a_number_at_hand_is_left(train: Path, use: str) -> None:
+    train.write_text(
+        f"""
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+def run(*_):
+    dist.init_process_group("nccl")
+    {use}
+if __name__ == "__main__":
+    mp.spawn(run, nprocs=2)
+"""
+    )
+    assert lint([train]).findings
+    assert repair([train], unsafe=True).after == {}
+
+
+@pytest.mark.parametrize("before", ["pass", "local = 0"])
+def test_a_variable_that_has_its_value_later_is_not_used(train: Path, before: str) -> None:
+    program = f"""{HEAD}
+def main():
+    {before}
+    device = torch.device("cuda", 0)
+    local = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local)
+    dist.init_process_group("nccl")
+    nn.Linear(1, 1).to(device)
+
+main()
+"""
+    assert fixed(train, program) == program.replace('"cuda", 0', f'"cuda", {RANK}')
+
+
+# -- where the line goes: before loops, and first in a thread -------------------------------------
+
+
+def test_a_thread_is_bound_by_its_first_statement(train: Path) -> None:
+    program = f"""import threading
+{BOUND}
+class Loader(threading.Thread):
+    def __init__(self, slot):
+        super().__init__()
+        self.slot = slot
+
+    def run(self):
+        "Loads."
+        for _ in range(3):
+            torch.ones(1).cuda()
+
+
+def work(count):
+    while True:
+        for _ in range(count):
+            torch.ones(1).cuda()
+
+
+Loader(int(os.environ["LOCAL_RANK"])).start()
+threading.Thread(target=work, args=(2,)).start()
+"""
+    assert fixed(train, program) == program.replace(
+        '        "Loads."\n', '        "Loads."\n        torch.cuda.set_device(self.slot)\n'
+    ).replace("    while True", f"    torch.cuda.set_device({RANK})\n    while True")
+
+
+def test_a_process_is_bound_before_the_loop_that_first_uses_cuda(train: Path) -> None:
+    program = (
+        HEAD
+        + """
+dist.init_process_group("nccl")
+slot = int(os.environ["LOCAL_RANK"])
+net = nn.Linear(4, 2)
+for _ in range(5):
+    net(torch.ones(3, 4).cuda())
+"""
+    )
+    assert fixed(train, program) == program.replace(
+        "net =", "torch.cuda.set_device(slot)\nnet =", 1
+    )
+
+
+def test_a_process_is_bound_before_a_loop_that_ends_with_its_group(train: Path) -> None:
+    program = f"""{HEAD}
+for _ in range(2):
+    nn.Linear(1, 1).cuda()
+dist.init_process_group("nccl")
+"""
+    assert fixed(train, program) == program.replace(
+        "for _", f"torch.cuda.set_device({RANK})\nfor _"
+    )
+
+
 # -- rounds -------------------------------------------------------------------------------------
 
 
@@ -596,6 +757,13 @@ def test_safe_repairs_alone_leave_the_rest_and_say_so(train: Path) -> None:
     assert [finding.code for finding in repaired.linted.findings] == ["DDP103"]
     assert repaired.repaired == 1
     assert train.read_text() == program.replace("'x.pt'", "'x.pt', map_location=\"cpu\"")
+
+
+def test_device_ids_alone_are_not_repaired_for_a_module_on_another_gpu(train: Path) -> None:
+    wrap = "nn.parallel.DistributedDataParallel(nn.Linear(1, 1).cuda(0), device_ids=[0])\n"
+    train.write_text(BOUND + wrap)
+    assert repair([train], unsafe=False).after == {}
+    assert fixed(train, BOUND + wrap) == BOUND + wrap.replace("0", RANK)
 
 
 def test_findings_that_share_a_repair_get_it_once(train: Path) -> None:

@@ -40,7 +40,8 @@ def check(trace: Trace) -> Iterator[Draft]:
                     trace,
                     event,
                     constant.origin or event.place,
-                    safe=getattr(number, "value", None) == 0,
+                    safe=getattr(number, "value", None) == 0
+                    and trace.constant_index(event, event.device) is None,
                 ),
             )
             break  # output_device has the same cause
