@@ -129,8 +129,10 @@ def probe(
     Without SCRIPT: the reference job, first misplaced, then corrected.
     """
     from ddpdoctor.probe.command import Request, exit_code, probe
-    from ddpdoctor.probe.output import write
+    from ddpdoctor.probe.output import check_page, write
 
+    if report is not None:
+        check_page(report)
     result = probe(
         Request(
             command,

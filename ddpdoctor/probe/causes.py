@@ -14,6 +14,9 @@ from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.nccl import named_ranks, says_same_gpu
 from ddpdoctor.probe.results import Mismatch, Opening
 
+# torch/cuda/__init__.py
+_BAD_FORK = "Cannot re-initialize CUDA in forked subprocess"
+
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 
@@ -167,12 +170,27 @@ def _at_mismatches(mismatches: Sequence[Mismatch], explained: Explained) -> Iter
 
 def _at_failures(ends: Sequence[RankEnd], explained: Explained) -> Iterable[Finding]:
     """Lint's finding for a line that raised, where it has one: the exception speaks for itself."""
-    for place, group in _by(ends, lambda end: end.place):
-        rule = explanation(explained, [place])
+    # Of what mp.spawn's parent raises for its children, the children tell.
+    told = [end for end in ends if end.rank is not None or not end.consequence]
+    for place, group in _by(told, lambda end: end.place):
+        said = group[0].said
+        # PyTorch refuses a forked child where it first uses CUDA; the cause is the parent's line.
+        forked = _BAD_FORK in said
+        rule = _of_code("DDP210", explained) if forked else explanation(explained, [place])
         if rule:
-            ranks = tuple(end.rank for end in group)
-            said = f"{spell(ranks).capitalize()} failed here: {group[0].said}"
-            yield replace(rule, ranks=ranks, behaviour=f"{said.rstrip('.')}.")
+            ranks = tuple(end.rank for end in group if end.rank is not None)
+            who = spell(ranks) if ranks else _spell_pids([end.pid for end in group])
+            at = f"at {place}" if forked and place else "here"
+            behaviour = f"{who.capitalize()} failed {at}: {said.rstrip('.')}."
+            yield replace(rule, ranks=ranks, behaviour=behaviour)
+
+
+def _spell_pids(pids: Sequence[int]) -> str:
+    return f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))}"
+
+
+def _of_code(code: str, explained: Explained) -> Finding | None:
+    return next((finding for finding in explained() if finding.code == code), None)
 
 
 def _explained(rule: Finding | None, seen: Finding) -> Finding:

@@ -58,11 +58,29 @@ def probe(request: Request) -> ProbeReport:
 
 
 def exit_code(report: ProbeReport) -> int:
-    """1 with findings; 2 where a program ended badly and nothing found explains it; else 0."""
+    """1 with findings, else 0. Raises DdpdoctorError where a program ended badly and nothing
+    found explains it.
+    """
     runs = [run for _, run in report.runs]
     if any(run.findings for run in runs):
         return 1
-    return 0 if all(run.outcome == "completed" for run in runs) else 2
+    if ended_badly := [run for run in runs if run.outcome != "completed"]:
+        raise DdpdoctorError(_unexplained(ended_badly[0]))
+    return 0
+
+
+def _unexplained(run: ProbeRun) -> str:
+    if run.outcome == "stopped":
+        return "the program was stopped before its end, and nothing wrong was seen until then"
+    failure = run.failure
+    if failure is None:
+        return "the program failed, and nothing in its placement explains it"
+    who = f"rank {failure.rank}" if failure.rank is not None else f"process {failure.pid}"
+    kind = "" if failure.kind in ("exit", "signal") else f"{failure.kind}: "
+    return (
+        f"the program failed on {who} ({kind}{failure.text}), and nothing in its placement "
+        "explains it"
+    )
 
 
 def _reference(job: Job, timeout: float) -> ProbeReport:

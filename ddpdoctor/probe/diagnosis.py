@@ -12,13 +12,21 @@ from ddpdoctor.gpus.pids import neighbours
 from ddpdoctor.gpus.placement import Placement, place
 from ddpdoctor.probe.causes import findings_of
 from ddpdoctor.probe.explain import Explained
-from ddpdoctor.probe.failures import RankEnd, bad_ends, first_failure, texts_of
+from ddpdoctor.probe.failures import RankEnd, bad_ends, first_failure, other_ends, texts_of
 from ddpdoctor.probe.hang import hang_finding, last_collectives, left_alone, stack_groups
 from ddpdoctor.probe.launch import Job
 from ddpdoctor.probe.logs import tail
 from ddpdoctor.probe.ranks import Rank, main_processes, rank_processes
 from ddpdoctor.probe.records import Record
-from ddpdoctor.probe.results import Mismatch, Opening, Place, ProbeRun, RankProgress, TensorSeen
+from ddpdoctor.probe.results import (
+    Failure,
+    Mismatch,
+    Opening,
+    Place,
+    ProbeRun,
+    RankProgress,
+    TensorSeen,
+)
 from ddpdoctor.probe.watch import Evidence
 from ddpdoctor.virtual import ledger
 
@@ -35,12 +43,11 @@ def diagnose(
     openings = _openings(job, folder, evidence, placement, ranks)
     mismatches = _mismatches(evidence.records, ranks)
     ends = bad_ends(job, folder, evidence, ranks)
-    failure = first_failure(job, folder, evidence, ends)
+    all_ends = (*ends.values(), *other_ends(job, evidence, ranks))
+    failure = first_failure(job, folder, evidence, all_ends)
     expected = _expected(job, ranks)
     stacks = stack_groups(evidence, ranks, expected) if evidence.outcome == "hung" else ()
-    findings = findings_of(
-        placement, openings, mismatches, texts_of(evidence), tuple(ends.values()), explained
-    )
+    findings = findings_of(placement, openings, mismatches, texts_of(evidence), all_ends, explained)
     if alone := left_alone(evidence, ranks, ends):
         findings.append(alone)
     if evidence.outcome == "hung":
@@ -50,7 +57,7 @@ def diagnose(
         command=job.command,
         source=source,
         started=evidence.started,
-        outcome=_outcome(job, evidence),
+        outcome=_outcome(job, evidence, failure),
         exit_code=evidence.returncode,
         seconds=evidence.ended - evidence.started,
         world_size=_world_size(evidence, expected),
@@ -163,11 +170,12 @@ def _world_size(evidence: Evidence, expected: Sequence[int]) -> int:
     return max((*told, len(expected)))
 
 
-def _outcome(job: Job, evidence: Evidence) -> str:
+def _outcome(job: Job, evidence: Evidence, failure: Failure | None) -> str:
     if evidence.outcome != "ended":
         return evidence.outcome
     if evidence.returncode == 0:
-        return "completed"
+        # A parent that starts its ranks itself need not look at how they ended.
+        return "failed" if failure else "completed"
     by_signal = evidence.returncode is None or evidence.returncode < 0
     return "crashed" if by_signal and job.launcher == "torchrun" else "failed"
 

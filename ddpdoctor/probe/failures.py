@@ -24,6 +24,8 @@ _CONSEQUENCE = re.compile(
 )
 # torchrun's table of what failed (torch/distributed/elastic/multiprocessing/errors/__init__.py).
 _TABLE = re.compile(r"rank\s*: (\d+) \(local_rank: (\d+)\)\s+exitcode\s*: (-?\d+) \(pid: (\d+)\)")
+# What mp.spawn raises in the parent for a child that ended badly.
+_OF_CHILDREN = ("ProcessRaisedException", "ProcessExitedException")
 _TRACEBACK = "Traceback (most recent call last):"
 _LAUNCHER_STOPS = (-signal.SIGTERM, -signal.SIGINT)
 _MOST_LINES = 40
@@ -31,12 +33,13 @@ _MOST_LINES = 40
 
 @dataclass(frozen=True)
 class RankEnd:
-    """How a rank's main process ended badly; at: since the epoch, None where not seen.
+    """How a rank's main process ended badly, or a process that is none (rank None).
 
-    consequence: because another rank or the launcher ended it.
+    at: since the epoch, None where not seen. consequence: because another rank, the launcher or a
+    child ended it.
     """
 
-    rank: int
+    rank: int | None
     local_rank: int
     pid: int
     at: float | None
@@ -65,12 +68,8 @@ def bad_ends(
     # Of a run that was stopped, torchrun's table would list every rank with our own SIGTERM.
     told = tail(folder, "launcher.err") if evidence.outcome == "ended" else ""
     table = {int(rank): tuple(map(int, rest)) for rank, *rest in _TABLE.findall(told)}
-    exceptions: dict[int, Record] = {}
-    for record in evidence.records:
-        # What a rank raises after that, it raises because the others are being stopped.
-        in_time = evidence.outcome == "ended" or record.at < evidence.ended
-        if record.kind == "exception" and not record.facts["thread"] and in_time:
-            exceptions.setdefault(record.pid, record)
+    exceptions = _exceptions(evidence)
+    others = other_ends(job, evidence, ranks)
     ends = {}
     for number in sorted(ranks.keys() | table.keys()):
         local_rank, code, pid = table.get(number, (0, None, 0))
@@ -80,29 +79,59 @@ def bad_ends(
         exception = exceptions.get(pid)
         if code is None and death:
             code = death.status
-        if code is None and job.launcher == "none" and len(ranks) == 1:
+        if code is None and job.launcher == "none" and len(ranks) == 1 and not others:
             code = evidence.returncode
         if exception is None and not code:
             continue
         at = exception.at if exception else death.at if death else None
-        text = exception.facts["text"] if exception else ""
-        consequence = bool(_CONSEQUENCE.search(text)) or (
-            exception is None and code in _LAUNCHER_STOPS
-        )
+        consequence = _is_consequence(exception) if exception else code in _LAUNCHER_STOPS
         ends[number] = RankEnd(number, local_rank, pid, at, code, exception, consequence)
     return ends
 
 
+def other_ends(job: Job, evidence: Evidence, ranks: Mapping[int, Rank]) -> tuple[RankEnd, ...]:
+    """Processes that are no rank's main one (its helpers, or not yet a rank) and raised."""
+    known = {rank.pid for rank in ranks.values()}
+    if job.launcher == "torchrun":
+        known.add(evidence.pid or 0)  # it raises for its ranks, and says of each how it ended
+    return tuple(
+        RankEnd(None, 0, pid, record.at, None, record, _is_consequence(record))
+        for pid, record in _exceptions(evidence).items()
+        if pid not in known
+    )
+
+
 def first_failure(
-    job: Job, folder: Path, evidence: Evidence, ends: Mapping[int, RankEnd]
+    job: Job, folder: Path, evidence: Evidence, ends: Sequence[RankEnd]
 ) -> Failure | None:
-    """The end that came first and was no consequence of another; None where nothing failed."""
+    """The end that came first and was no consequence of another; None where nothing failed.
+
+    A rank is told rather than a process that is none: what a helper raised ends its rank, too.
+    """
     if ends:
-        first = min(ends.values(), key=lambda end: (end.consequence, end.at or float("inf")))
+        first = min(
+            ends, key=lambda end: (end.consequence, end.rank is None, end.at or float("inf"))
+        )
         return _of_rank(job, folder, evidence, first)
     if evidence.outcome != "ended" or evidence.returncode == 0:
         return None
     return _of_launcher(folder, evidence)
+
+
+def _exceptions(evidence: Evidence) -> dict[int, Record]:
+    """By pid, what ended the process."""
+    found: dict[int, Record] = {}
+    for record in evidence.records:
+        # What a rank raises after that, it raises because the others are being stopped.
+        in_time = evidence.outcome == "ended" or record.at < evidence.ended
+        if record.kind == "exception" and not record.facts["thread"] and in_time:
+            found.setdefault(record.pid, record)
+    return found
+
+
+def _is_consequence(exception: Record) -> bool:
+    facts = exception.facts
+    return facts["type"] in _OF_CHILDREN or bool(_CONSEQUENCE.search(facts["text"]))
 
 
 def _of_rank(job: Job, folder: Path, evidence: Evidence, end: RankEnd) -> Failure:

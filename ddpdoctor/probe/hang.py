@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.gpus.misplacement import spell
-from ddpdoctor.probe.agent.user_code import is_own_file, is_user_file
 from ddpdoctor.probe.explain import Explained, explanation
 from ddpdoctor.probe.failures import RankEnd
 from ddpdoctor.probe.progress import Progress
@@ -16,6 +15,7 @@ from ddpdoctor.probe.ranks import Rank
 from ddpdoctor.probe.results import Place, StackGroup, Waiting
 from ddpdoctor.probe.stacks import Frame
 from ddpdoctor.probe.watch import Evidence
+from ddpdoctor.virtual.user_files import is_own_file, is_user_file
 
 
 def stack_groups(
@@ -89,13 +89,14 @@ def left_alone(
     gloo notices the closed connection and raises; NCCL waits for its timeout.
     """
     gone = [number for number in ranks if number not in ends]
-    alone = [end for end in ends.values() if end.exception and end.consequence]
+    alone = {n: end for n, end in ends.items() if end.exception and end.consequence}
     if not gone or len(alone) < len(ends) or not alone:
         return None
-    last = evidence.progress.get(alone[0].pid)
+    first = next(iter(alone.values()))
+    last = evidence.progress.get(first.pid)
     what = f"{last.operation} (number {last.sequence} of {last.group})" if last else "a collective"
-    place = alone[0].place
-    who, had = spell([end.rank for end in alone]), "had" if len(gone) > 1 else "has"
+    place = first.place
+    who, had = spell(list(alone)), "had" if len(gone) > 1 else "has"
     return Finding(
         code="DDP504",
         severity=Severity.ERROR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,15 @@ from ddpdoctor.probe.results import ProbeReport
 from ddpdoctor.report import terminal
 from ddpdoctor.report.html import html_page
 from ddpdoctor.report.probe_text import probe_text
+
+
+def check_page(page: str) -> None:
+    """Before a run: raises DdpdoctorError where its page could not be written."""
+    path = Path(page)
+    if not path.parent.is_dir():
+        raise DdpdoctorError(f"--report {page}: the folder {path.parent} does not exist")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise DdpdoctorError(f"--report {page} cannot be written")
 
 
 def write(report: ProbeReport, output_format: str, page: str | None) -> None:

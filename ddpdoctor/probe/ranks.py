@@ -26,8 +26,8 @@ def main_processes(records: Sequence[Record], alone: bool) -> dict[int, Rank]:
     """By rank, its main process: the one that opened the process group, else the first started.
 
     Other processes with the same RANK are the rank's own helpers (data loading workers). alone:
-    the program was started without a launcher; where none of its processes is a rank, it is a
-    single process and counts as rank 0.
+    the program was started without a launcher; where none of its processes is a rank, its first
+    one counts as rank 0, unless another one raised: then it may have been about to be a rank.
     """
     found: dict[int, Rank] = {}
     for record in records:
@@ -51,9 +51,10 @@ def main_processes(records: Sequence[Record], alone: bool) -> dict[int, Rank]:
                 environment,
             )
     if not found and alone:
-        for record in records:
-            if record.kind == "process":
-                return {0: Rank(0, 0, record.pid, False, record.facts["environment"])}
+        first = next((record for record in records if record.kind == "process"), None)
+        raised = {record.pid for record in records if record.kind == "exception"}
+        if first and raised <= {first.pid}:
+            return {0: Rank(0, 0, first.pid, False, first.facts["environment"])}
     return dict(sorted(found.items()))
 
 

@@ -21,6 +21,10 @@ from ddpdoctor.findings import DdpdoctorError
         (["--virtual", "."], ". is a folder; give the script that starts the training"),
         (["--virtual", "no-such-program"], "no program of that name is on PATH"),
         (["--virtual", "--nnodes", "2", __file__], "several nodes need --rdzv-endpoint HOST:PORT"),
+        (
+            ["--virtual", "--report", "missing/page.html", __file__],
+            "--report missing/page.html: the folder missing does not exist",
+        ),
         (["--virtual", "--corrected"], "--corrected takes a script, and runs it on one node"),
         (
             ["--virtual", "--nnodes", "2", "--node-rank", "2", "--rdzv-endpoint", "a:1", __file__],

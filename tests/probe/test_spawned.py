@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from ddpdoctor.probe.results import ProbeRun
+from ddpdoctor.probe.command import exit_code
+from ddpdoctor.probe.results import ProbeReport, ProbeRun
 
 _PROGRAM = """
 import os
@@ -31,6 +35,40 @@ def worker(index, store):
 
 if __name__ == "__main__":
     mp.spawn(worker, (os.path.abspath(__file__) + ".store",), nprocs=2)
+"""
+
+_FORKS = """
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+def worker(index, size):
+    torch.cuda.set_device(index)
+    dist.init_process_group("nccl", rank=index, world_size=size)
+    DistributedDataParallel(torch.nn.Linear(4, 1).cuda(), device_ids=[index])
+
+
+if __name__ == "__main__":
+    torch.ones(1).cuda()
+    children = [mp.Process(target=worker, args=(index, 2)) for index in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+"""
+
+_OWN_RUN = """
+import torch, torch.multiprocessing as mp
+
+
+class Worker(mp.Process):
+    def run(self):
+        raise ValueError("no data")
+
+
+if __name__ == "__main__":
+    child = Worker()
+    child.start()
+    child.join()
 """
 
 
@@ -60,3 +98,38 @@ def test_the_exception_of_the_spawned_process_is_told_and_not_its_parents(run: P
     assert (run.failure.rank, run.failure.kind) == (1, "KeyError")
     assert "ProcessRaisedException" not in run.failure.traceback
     assert "ddpdoctor" not in run.failure.traceback
+
+
+def test_children_that_died_before_they_were_ranks_are_a_failure(
+    probed: Callable[..., ProbeRun], tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(_FORKS)
+    run = probed(script, launcher="none")
+    assert (run.outcome, run.exit_code) == ("failed", 0)
+    assert run.placement.ranks == ()
+    failure = run.failure
+    assert failure is not None
+    assert (failure.rank, failure.kind) == (None, "RuntimeError")
+    assert failure.text.startswith("Cannot re-initialize CUDA in forked subprocess")
+    assert failure.traceback.count("Traceback (most recent call last):") == 1
+    (finding,) = run.findings
+    assert finding.code == "DDP210"
+    assert f"failed at {script}:6: RuntimeError: Cannot re-init" in finding.behaviour
+    assert exit_code(ProbeReport((("", run),))) == 1
+
+
+def test_a_process_with_a_run_of_its_own_is_a_failure_that_the_last_line_tells(
+    probe_command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(_OWN_RUN)
+    done = probe_command("--virtual", "--nproc", "2", "--launcher", "none", str(script))
+    assert done.returncode == 2
+    assert done.stdout.count("Traceback (most recent call last):") == 1
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("ddpdoctor: ")]
+    assert re.fullmatch(
+        r"ddpdoctor: the program failed on process \d+ \(ValueError: no data\), and nothing in "
+        "its placement explains it",
+        said,
+    )

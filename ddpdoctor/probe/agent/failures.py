@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Any
 
 from ddpdoctor.probe.agent import mismatches
-from ddpdoctor.probe.agent.user_code import frames_of, is_own_file, user_place
+from ddpdoctor.probe.agent.user_code import frames_of, user_place
 from ddpdoctor.probe.records import Recorder
+from ddpdoctor.virtual.user_files import is_own_file
 
 _MOST_CHARACTERS = 100_000
 
@@ -39,8 +40,15 @@ def install(recorder: Recorder) -> None:
     threading.excepthook = thread_excepthook
 
     # multiprocessing and mp.spawn catch what their target raises: sys.excepthook never sees it.
-    process = multiprocessing.process.BaseProcess
-    process.run = _recording(process.run, recorder)  # type: ignore[method-assign]
+    process: Any = multiprocessing.process.BaseProcess
+    bootstrap = process._bootstrap
+
+    @functools.wraps(bootstrap)
+    def _bootstrap(self: Any, *arguments: Any, **named: Any) -> Any:
+        self.run = _recording(self.run, recorder)  # of the object: a subclass may have its own
+        return bootstrap(self, *arguments, **named)
+
+    process._bootstrap = _bootstrap
     # By its name: the attribute torch.multiprocessing.spawn is the function.
     spawn: Any = importlib.import_module("torch.multiprocessing.spawn")
     wrapped = spawn._wrap
