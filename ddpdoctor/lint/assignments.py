@@ -54,27 +54,61 @@ def function_around(place: Place) -> cst.FunctionDef | cst.Lambda | None:
     return None
 
 
+def blocks_around(place: Place) -> list[tuple[list[cst.CSTNode], int]]:
+    """The blocks of statements around a place in its function, the innermost first, and in each the
+    position of the statement that holds it."""
+    found: list[tuple[list[cst.CSTNode], int]] = []
+    function = function_around(place)
+    for block, holder in pairwise(path_to(place.module, place.node)):
+        if block is function:
+            found.clear()
+        elif isinstance(block, (cst.Module, cst.IndentedBlock)):
+            body: list[cst.CSTNode] = list(block.body)
+            found.append((body, next(at for at, line in enumerate(body) if line is holder)))
+    return found[::-1]
+
+
 def holds_at(place: Place, name: str) -> bool:
     """Whether a variable of the function (or file) around a place has its last value there: a
     parameter, or a name that is only given a value by statements that come before."""
-    function = function_around(place)
-    path = path_to(place.module, place.node)
-    start = 0 if function is None else path.index(function) + 1
-    before = isinstance(function, (cst.FunctionDef, cst.Lambda)) and name in _parameters(function)
-    for block, holder in pairwise(path[start:]):
-        if not isinstance(block, (cst.Module, cst.IndentedBlock)):
-            if isinstance(block, cst.For) and holder is block.body:
-                before = before or name in names(block.target)
-            continue
-        body: list[cst.CSTNode] = list(block.body)
-        at = next(index for index, line in enumerate(body) if line is holder)
-        if any(name in assigned(line) for line in body[at + 1 :]):
-            return False
-        before = before or any(name in assigned(line) for line in body[:at])
-    return before
+    blocks = blocks_around(place)
+    if may_be_unset(place, name) or any(
+        name in assigned(line) for body, at in blocks for line in body[at + 1 :]
+    ):
+        return False
+    before = any(name in assigned(line) for body, at in blocks for line in body[:at])
+    return before or name in _parameters(function_around(place))
 
 
-def _parameters(function: cst.FunctionDef | cst.Lambda) -> set[str]:
+def may_be_unset(place: Place, name: str) -> bool:
+    """Whether the statements that come before a place give a name a value on some paths only."""
+    lines = [line for body, at in blocks_around(place) for line in body[:at]]
+    return (
+        any(name in assigned(line) for line in lines)
+        and not any(_surely_assigns(line, name) for line in lines)
+        and name not in _parameters(function_around(place))
+    )
+
+
+def _surely_assigns(line: cst.CSTNode, name: str) -> bool:
+    if name not in assigned(line):
+        return False
+    if isinstance(line, cst.If):
+        other = line.orelse
+        return other is not None and all(
+            _surely_assigns(branch, name) for branch in (line.body, other)
+        )
+    if isinstance(line, cst.Try):
+        return all(name in assigned(part) for part in (line.body, *line.handlers))
+    if isinstance(line, (cst.IndentedBlock, cst.With, cst.Else)):
+        inner = line.body if isinstance(line, cst.IndentedBlock) else (line.body,)
+        return any(_surely_assigns(part, name) for part in inner)
+    return not isinstance(line, (cst.For, cst.While, cst.Match))
+
+
+def _parameters(function: cst.FunctionDef | cst.Lambda | None) -> set[str]:
+    if function is None:
+        return set()
     given = function.params
     every = [*given.posonly_params, *given.params, *given.kwonly_params]
     return {parameter.name.value for parameter in every}

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import libcst as cst
 
-from ddpdoctor.lint.assignments import assigned, function_around, names, root
+from ddpdoctor.lint.assignments import assigned, blocks_around, may_be_unset, names, root
 from ddpdoctor.lint.local_ranks import Code, library_name, own_device
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
@@ -89,7 +89,7 @@ def _moved(trace: Trace, bind: Event, point: tuple[Place, View] | None) -> Repai
 
 def bind_thread(trace: Trace, event: Event) -> Repair | None:
     """Bind the thread before it uses the current device."""
-    point = _thread_start(event) if event.views else None
+    point = _thread_start(event)
     call = None if point is None else _set_device(trace, event, *point)
     if point is None or call is None:
         return None
@@ -100,19 +100,20 @@ def bind_thread(trace: Trace, event: Event) -> Repair | None:
     )
 
 
-def _thread_start(event: Event) -> tuple[Place, View]:
-    """The first statement of the thread's function, and what can be named there. That of a library
-    or of a lambda has none: then where the thread uses the current device."""
-    view = next(iter(event.views[event.process.depth :]), event.views[-1])
-    function = view.frame.function
-    if function is None or not isinstance(function.body, cst.IndentedBlock):
-        return event.place, event.views[-1]
-    lines = function.body.body
-    first = lines[1] if len(lines) > 1 and _is_docstring(lines[0]) else lines[0]
-    made = assigned(function.body)
-    rank = view.rank if view.rank and root(view.rank) not in made else None
-    device = view.device if view.device and root(view.device) not in made else None
-    return Place(view.frame.module, first), View(view.frame, rank, device)
+def _thread_start(event: Event) -> tuple[Place, View] | None:
+    """The first statement that the thread runs in a function, and what can be named there. A
+    lambda has none, but the function that it calls."""
+    for view in event.views[event.process.depth :]:
+        function = view.frame.function
+        if function is None or not isinstance(function.body, cst.IndentedBlock):
+            continue
+        lines = function.body.body
+        first = lines[1] if len(lines) > 1 and _is_docstring(lines[0]) else lines[0]
+        made = assigned(function.body)
+        rank = view.rank if view.rank and root(view.rank) not in made else None
+        device = view.device if view.device and root(view.device) not in made else None
+        return Place(view.frame.module, first), View(view.frame, rank, device)
+    return None
 
 
 def _is_docstring(line: cst.CSTNode) -> bool:
@@ -148,7 +149,8 @@ def _point(first: Event, later: Event) -> tuple[Place, View] | None:
 def _before_loops(place: Place, view: View) -> tuple[Place, View]:
     """The place before the loops of its function, as far as they do not find the local rank."""
     name = root(view.rank or view.device or "")
-    for _, holder in _blocks(place):
+    for body, at in blocks_around(place):
+        holder = body[at]
         if isinstance(holder, (cst.For, cst.While)):
             if name in assigned(holder):
                 break
@@ -170,8 +172,10 @@ def _later_point(trace: Trace, group: Event) -> tuple[Place, View] | None:
             return None
         place, view = point
         name = root(view.rank or view.device or "")
-        for block, holder in _blocks(place):
-            upto = list(pairwise(block[: block.index(holder) + 1]))
+        if may_be_unset(place, name):
+            return None
+        for body, at in blocks_around(place):
+            upto = pairwise(body[: at + 1])
             behind = [following for line, following in upto if name in assigned(line)]
             if behind:
                 return Place(place.module, behind[-1]), view
@@ -181,19 +185,6 @@ def _later_point(trace: Trace, group: Event) -> tuple[Place, View] | None:
 
 def _knows_rank(view: View) -> bool:
     return view.rank is not None or view.device is not None
-
-
-def _blocks(place: Place) -> list[tuple[list[cst.CSTNode], cst.CSTNode]]:
-    """The blocks of statements around a place in its function, the innermost first, and in each the
-    statement that holds it."""
-    found: list[tuple[list[cst.CSTNode], cst.CSTNode]] = []
-    function = function_around(place)
-    for block, holder in pairwise(path_to(place.module, place.node)):
-        if block is function:
-            found.clear()
-        elif isinstance(block, (cst.Module, cst.IndentedBlock)):
-            found.append((list(block.body), holder))
-    return found[::-1]
 
 
 def _uses_current_device(trace: Trace, event: Event) -> bool:

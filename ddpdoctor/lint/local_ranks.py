@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ddpdoctor.lint.assignments import function_around, holds_at, root
+from ddpdoctor.lint.assignments import function_around, holds_at, may_be_unset, root
 from ddpdoctor.lint.imports import spelled
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import path_to, statement_around
@@ -35,7 +35,7 @@ def from_environment(place: Place, variable: str, default: str = "0") -> Code:
 def own_rank(trace: Trace, event: Event, place: Place, view: View | None) -> Code | None:
     """The local rank: a variable of the frame, if there is one that the place can see; None where
     there is none in a process that no launcher started, so that its variable is not set."""
-    if view is not None and view.rank is not None and _sees(place):
+    if view is not None and view.rank is not None and _sees(place, view.rank):
         return Code(view.rank)
     if is_spawned(event):
         return None
@@ -44,7 +44,7 @@ def own_rank(trace: Trace, event: Event, place: Place, view: View | None) -> Cod
 
 def own_device(trace: Trace, event: Event, place: Place, view: View) -> Code | None:
     """What set_device takes: the local rank, or a device with it."""
-    if view.rank is None and view.device is not None and _sees(place):
+    if view.rank is None and view.device is not None and _sees(place, view.device):
         return Code(view.device)
     return own_rank(trace, event, place, view)
 
@@ -87,9 +87,10 @@ def library_name(place: Place, full: str) -> tuple[str, tuple[str, ...]]:
     return (full, (full.partition(".")[0],)) if name is None else (name, ())
 
 
-def _sees(place: Place) -> bool:
-    """A lambda's and a comprehension's variables do not exist in the statement around it."""
-    return not any(
+def _sees(place: Place, text: str) -> bool:
+    """A lambda's and a comprehension's variables do not exist in the statement around it, and some
+    only in a distributed job."""
+    return not may_be_unset(place, root(text)) and not any(
         isinstance(node, (cst.Lambda, cst.BaseComp))
         for node in path_to(place.module, place.node)[:-1]
     )

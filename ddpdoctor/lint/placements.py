@@ -36,14 +36,20 @@ def map_to_cpu(trace: Trace, load: Event, keyword: str) -> Repair | None:
     return Repair(message, (Replace(place, '"cpu"'),))
 
 
-def on_gpu(trace: Trace, tensor: Value | None) -> Repair | None:
-    """Make a tensor on the rank's GPU, which has to be the current device."""
+def on_gpu(trace: Trace, event: Event, tensor: Value | None) -> Repair | None:
+    """Make the tensor of a collective on the rank's GPU: the current device if it is that."""
     made = tensor.attributes.get("#made") if isinstance(tensor, Object) else None
     if not isinstance(made, Const) or made.origin is None:
         return None
-    for event in trace.of("make"):
-        if event.place == made.origin and trace.binding(event) == "bound":
-            return Repair("Make it on the rank's GPU", (_on_device(event, '"cuda"'),))
+    for make in trace.of("make"):
+        if make.place == made.origin:
+            bound = trace.binding(make) == "bound"
+            rank = Code('"cuda"') if bound else own_rank_at(trace, event, made.origin)
+            if rank is None:
+                return None
+            return Repair(
+                "Make it on the rank's GPU", (_on_device(make, rank.text),), imports=rank.imports
+            )
     return None
 
 

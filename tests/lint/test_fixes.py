@@ -689,6 +689,37 @@ main()
     assert fixed(train, program) == program.replace('"cuda", 0', f'"cuda", {RANK}')
 
 
+def test_a_variable_of_distributed_runs_alone_is_not_used_in_others(train: Path) -> None:
+    program = f"""{HEAD}
+def main():
+    distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if distributed:
+        dist.init_process_group("nccl")
+        local = int(os.environ["LOCAL_RANK"])
+    net = nn.Linear(1, 1).cuda()
+    if distributed:
+        net = nn.parallel.DistributedDataParallel(net, device_ids=[local])
+    net(torch.ones(1).cuda(0))
+
+main()
+"""
+    group = '        dist.init_process_group("nccl")'
+    assert fixed(train, program) == program.replace("cuda(0)", f"cuda({RANK})").replace(
+        group, f"        torch.cuda.set_device({RANK})\n{group}"
+    )
+
+
+def test_a_tensor_is_made_on_the_gpu_of_an_unbound_process(train: Path) -> None:
+    program = f"""{HEAD}
+slot = int(os.environ["LOCAL_RANK"])
+dist.init_process_group("nccl")
+count = torch.ones(1)
+dist.all_reduce(count)
+dist.all_reduce(torch.ones(1))
+"""
+    assert fixed(train, program) == program.replace("ones(1)", "ones(1, device=slot)")
+
+
 # -- where the line goes: before loops, and first in a thread -------------------------------------
 
 
@@ -718,6 +749,17 @@ threading.Thread(target=work, args=(2,)).start()
     assert fixed(train, program) == program.replace(
         '        "Loads."\n', '        "Loads."\n        torch.cuda.set_device(self.slot)\n'
     ).replace("    while True", f"    torch.cuda.set_device({RANK})\n    while True")
+
+
+def test_a_thread_that_runs_no_statement_of_its_own_is_left(train: Path) -> None:
+    start = "import threading\nthreading.Thread(target={}).start()\n"
+    train.write_text(BOUND + start.format("lambda: torch.ones(1).cuda()"))
+    (finding,) = lint([train]).findings
+    assert finding.fix is None
+    put = "def put(x):\n    x.cuda()\n\n\n" + start.format("lambda: put(torch.ones(1))")
+    assert fixed(train, BOUND + put) == BOUND + put.replace(
+        "    x.", f"    torch.cuda.set_device({RANK})\n    x."
+    )
 
 
 def test_a_process_is_bound_before_the_loop_that_first_uses_cuda(train: Path) -> None:

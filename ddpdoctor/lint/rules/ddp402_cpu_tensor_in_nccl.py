@@ -27,7 +27,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             behaviour="every rank gets to this call with a CPU tensor",
             symptom='"No backend type associated with device type cpu"',
             repair="make the tensor on the rank's GPU, or open the group without naming a backend",
-            fix=on_gpu(trace, event.detail["tensor"]) if given else None,
+            fix=on_gpu(trace, event, event.detail["tensor"]) if given else None,
         )
 
 
