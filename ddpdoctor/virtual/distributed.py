@@ -1,4 +1,4 @@
-"""torch.distributed on virtual GPUs: which backend a collective's tensors go to, and DDP's buckets.
+"""torch.distributed on virtual GPUs: which backend a collective's tensors go to.
 
 Every collective, from Python or from DDP's C++ code, is an operation of the c10d namespace, so the
 dispatch mode sees it. All tensors are CPU tensors underneath: each group's CUDA backend is
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -63,7 +62,6 @@ def install(placer: Placer, patches: Patches) -> None:
     patches.set(group_class, "_end_coalescing", _end_coalescing(end))
     operations.handlers["c10d"] = _collective
     operations.handlers["c10d::barrier"] = _barrier
-    _install_ddp(placer, patches)
 
 
 def _register_backend(real: Callable[..., None]) -> Callable[..., None]:
@@ -212,15 +210,12 @@ def _barrier(placer: Placer, plan: Plan, args: Sequence[Any], kwargs: dict[str, 
     communicator = None if group is None else group.communicator
     if communicator is not None:
         device_ids = args[2] if len(args) > 2 else kwargs.get("device_ids", [])
-        label = label_of(args[0])
         if device_ids:
             index = device_ids[0]
         elif communicator.bound is not None:
             index = communicator.bound
         elif communicator.used:
-            index = communicator.used[0]
-        elif label is not None and label.index != CPU_INDEX:
-            index = label.index  # the current device, chosen by dist.barrier
+            index = min(communicator.used)
         else:
             rank = dist.get_rank()
             index = rank % len(placer.process.devices())
@@ -248,43 +243,3 @@ def _peer(plan: Plan, args: Sequence[Any]) -> int | None:
     if plan.name in ("send", "recv_"):
         return int(args[2])
     return None
-
-
-def _install_ddp(placer: Placer, patches: Patches) -> None:
-    """DDP's C++ code makes tensors "on the parameters' device", which it takes for the CPU."""
-    for name in ("_verify_params_across_processes", "_broadcast_coalesced"):
-        patches.set(dist, name, _beside_tensors(placer, getattr(dist, name)))
-    real = dist.Reducer  # type: ignore[attr-defined]
-
-    class Reducer(real):  # type: ignore[misc, valid-type]
-        def __init__(self, params: list[torch.Tensor], *args: Any, **kwargs: Any) -> None:
-            self._home = params
-            with _beside(placer, params):
-                super().__init__(params, *args, **kwargs)
-
-        def _rebuild_buckets(self) -> Any:
-            with _beside(placer, self._home):
-                return super()._rebuild_buckets()
-
-    patches.set(dist, "Reducer", Reducer)
-
-
-def _beside_tensors(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(real)
-    def beside_tensors(process_group: Any, tensors: list[torch.Tensor], *args: Any) -> Any:
-        with _beside(placer, tensors):
-            return real(process_group, tensors, *args)
-
-    return beside_tensors
-
-
-@contextmanager
-def _beside(placer: Placer, tensors: list[torch.Tensor]) -> Iterator[None]:
-    """What C++ makes meanwhile is on the first tensor's device."""
-    label = label_of(tensors[0]) if tensors else None
-    outer = placer.target
-    placer.target = outer if label is None else label.index
-    try:
-        yield
-    finally:
-        placer.target = outer

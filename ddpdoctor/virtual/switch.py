@@ -7,6 +7,7 @@ import torch
 from ddpdoctor.virtual import (
     autocast,
     batch_norm,
+    buckets,
     composites,
     creation,
     cuda_api,
@@ -50,6 +51,7 @@ def switch_on(machine: Machine) -> None:
     for part in (device_type, data_parallel, batch_norm, refusals):
         part.install(patches)
     distributed.install(placer, patches)
+    buckets.install(placer, patches)
     threads.install(placer, patches)
     mode = PlacementMode(placer)
     mode.__enter__()  # type: ignore[no-untyped-call]

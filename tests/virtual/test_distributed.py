@@ -16,7 +16,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 def figures(torchrun):
     """The figures of every way to train in parallel, on virtual GPUs and on the plain CPU."""
     runs = {}
-    for kind, gpus in (("cuda", 2), ("cpu", 0)):
+    for kind, gpus in (("cuda", 4), ("cpu", 0)):
         done = torchrun(2, PROGRAMS / "parallel.py", kind, gpus=gpus)
         assert done.returncode == 0, done.stderr[-4000:]
         runs[kind] = json.loads(done.stdout.splitlines()[-1])
@@ -30,6 +30,7 @@ def figures(torchrun):
         "static_graph_bucket_view",
         "no_sync",
         "comm_hooks",
+        "model_parallel",
         "join",
         "zero",
         "fsdp2",
@@ -81,6 +82,18 @@ def test_device_id_forms_the_communicator_at_once(torchrun):
     done = torchrun(2, PROGRAMS / "rules.py", "eager", gpus=2)
     assert "Duplicate GPU detected" in done.stderr
     assert "in init_process_group" in done.stderr
+
+
+def test_a_barrier_opens_the_current_device_and_runs_on_the_ranks_own(torchrun):
+    # ProcessGroup.hpp makes a tensor on the current device to choose the backend by.
+    done = torchrun(2, PROGRAMS / "rules.py", "barrier", gpus=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == "[[0], [0, 1]]\n"
+
+
+def test_unused_parameters_are_found_on_a_model_of_two_gpus(torchrun):
+    done = torchrun(2, PROGRAMS / "rules.py", "unused", gpus=4)
+    assert "Expected to have finished reduction in the prior iteration" in done.stderr
 
 
 def test_a_rank_that_never_comes_ends_in_a_diagnosis(torchrun):

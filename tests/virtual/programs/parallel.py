@@ -99,6 +99,71 @@ def comm_hooks():
     return losses + train(model, sgd(model), skip=False)
 
 
+class Spanning(nn.Module):
+    """A model on two GPUs, whose parameters alternate between them; one has sparse gradients."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        torch.manual_seed(RANK)  # DDP gives every rank rank 0's values
+        self.first, self.second = first, second
+        self.inner = nn.Linear(6, 16).to(first)
+        self.outer = nn.Linear(16, 3).to(second)
+        self.norm = nn.BatchNorm1d(16).to(first)
+        self.table = nn.Embedding(4, 3, sparse=True).to(second)
+        self.unused = nn.Linear(2, 2).to(second)
+
+    def forward(self, x):
+        hidden = self.norm(self.inner(x.to(self.first))).relu().to(self.second)
+        return self.outer(hidden) + self.table(torch.tensor([RANK, 2], device=self.second)).sum(0)
+
+
+def model_parallel():
+    """The tutorial's ToyMpModel: no device_ids, the ranks' GPUs side by side."""
+    places = [DEVICE, DEVICE]
+    if KIND == "cuda":
+        places = [torch.device("cuda", 2 * RANK + index) for index in range(2)]
+    group = dist.new_group([0, 1])  # its communicator knows no GPU yet
+    losses = []
+    for views in (False, True):
+        module = Spanning(*places)
+        module.unused.requires_grad_(views)
+        model = DDP(
+            module,
+            process_group=group,
+            find_unused_parameters=views,
+            gradient_as_bucket_view=views,
+            bucket_cap_mb=0.0001,
+        )
+        buckets = []
+
+        def hook(_, bucket, buckets=buckets):
+            buckets.append({bucket.buffer().device, *(p.device for p in bucket.parameters())})
+            return default_hooks.allreduce_hook(group, bucket)
+
+        model.register_comm_hook(None, hook)
+        losses += train_spanning(model)
+        assert {len(devices) for devices in buckets} == {1}
+        assert set().union(*buckets) == set(places)
+        for parameter in model.parameters():
+            assert parameter.grad is None or parameter.grad.device == parameter.device
+    return losses
+
+
+def train_spanning(model):
+    losses = []
+    for step in range(3):
+        loss = model(batch(step)).square().mean()
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter -= 0.1 * parameter.grad.to_dense()
+                    losses.append(parameter.grad.to_dense().sum().item())
+        losses.append(loss.item())
+    return losses
+
+
 def join():
     model = DDP(net(), device_ids=IDS)
     with model.join():
@@ -257,6 +322,7 @@ SCENARIOS = [
     static_graph_bucket_view,
     no_sync,
     comm_hooks,
+    model_parallel,
     join,
     zero,
     fsdp1,

@@ -22,6 +22,18 @@ class Converts(nn.Module):
         return self.layer(torch.from_numpy(x).float().cuda())
 
 
+class Spanning(nn.Module):
+    """A model on two GPUs; the second one's parameters are not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Linear(2, 2).to(2 * RANK)
+        self.unused = nn.Linear(2, 2).to(2 * RANK + 1)
+
+    def forward(self, x):
+        return self.used(x.to(2 * RANK))
+
+
 def several():
     """What goes wrong without ending the process group: each error is printed by rank 0."""
     torch.cuda.set_device(RANK)
@@ -81,6 +93,23 @@ if rule == "unbound":
     attempt(lambda: data_parallel(Converts().to(RANK))(np.ones((1, 4))))
 elif rule == "eager":
     dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
+elif rule == "barrier":
+    from ddpdoctor.virtual import on_context
+
+    opened = []
+    on_context(opened.append)
+    dist.init_process_group("nccl")
+    dist.barrier()
+    contexts = [None, None]
+    dist.all_gather_object(contexts, opened, group=dist.new_group(backend="gloo"))
+    if RANK == 0:
+        print(contexts)
+    dist.destroy_process_group()
+elif rule == "unused":
+    dist.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(Spanning())
+    for _ in range(2):
+        model(torch.ones(1, 2)).sum().backward()
 elif rule == "nodes":
     torch.cuda.set_device(RANK)
     dist.init_process_group("nccl")
