@@ -66,10 +66,21 @@ _OPTIONS = ("add_argument", "add_option", "option", "Option")
 def _write_text(trace: Trace, event: Event, written: Place) -> Repair | None:
     rank = own_rank_at(trace, event, written)
     if rank is None:
-        return None
+        return _bind_and_write(trace, event, written)
     inner = rank.within('"')
     code = f'f"cuda:{{{inner}}}"'
     return Repair("Use the rank's own GPU", (Replace(written, code),), imports=rank.imports)
+
+
+def _bind_and_write(trace: Trace, event: Event, written: Place) -> Repair | None:
+    """Bind the process where it has a variable for its GPU, and write "cuda" where it has none."""
+    binding = bind_first_group(trace, event)
+    if binding is None or event.kind == "bind" or binding.imports:
+        return None
+    return Repair(
+        f'{binding.message}, and use the current device, "cuda"',
+        (*binding.changes, Replace(written, '"cuda"')),
+    )
 
 
 def environment_default(trace: Trace, option: Place, *, safe: bool) -> Repair | None:

@@ -655,6 +655,30 @@ def test_a_started_process_that_is_bound_uses_its_current_device(train: Path) ->
     )
 
 
+def test_a_started_process_is_bound_for_an_object_without_its_number(train: Path) -> None:
+    program = TRAINER.format(index="", device="cuda:0", first="pass")
+    assert fixed(train, program) == program.replace(
+        "    dist.init", "    torch.cuda.set_device(local)\n    dist.init"
+    ).replace("cuda:0", "cuda")
+
+
+def test_an_option_of_a_program_that_starts_its_ranks_is_left(train: Path) -> None:
+    train.write_text(
+        """
+import argparse, torch, torch.distributed as dist, torch.multiprocessing as mp
+def run(_, args):
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(args.local_rank)
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--local_rank", type=int, default=0)
+    mp.spawn(run, args=(parser.parse_args(),), nprocs=2)
+"""
+    )
+    assert "DDP204" in {finding.code for finding in lint([train]).findings}
+    assert repair([train], unsafe=True).after == {}
+
+
 @pytest.mark.parametrize(
     "use", ['torch.zeros(1, device="cuda:0")', "torch.zeros(1).cuda(0)", "torch.zeros(1).cuda()"]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
+from ddpdoctor.lint.local_ranks import is_spawned
 from ddpdoctor.lint.rewrites import environment_default
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.rules.ddp203_global_rank_as_index import _devices
@@ -37,7 +38,9 @@ def check(trace: Trace) -> Iterator[Draft]:
                 symptom="all ranks on one GPU; NCCL hangs or reports a duplicate GPU",
                 repair="read the local rank from the environment: int(os.environ['LOCAL_RANK'])",
                 related=((event.place, "used as the GPU index here"),),
-                fix=environment_default(trace, index.origin, safe=True),
+                fix=None
+                if is_spawned(event)
+                else environment_default(trace, index.origin, safe=True),
             )
 
 
