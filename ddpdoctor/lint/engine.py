@@ -33,8 +33,8 @@ def lint_paths(
     cached: use what is known from earlier runs."""
     job = Job(config.apis, tuple(config.codes(all_codes())))
     folder = cache_folder() if cached and not contents else None
+    tables = apis.load(config.apis)  # first: a table that is not right is told, not digested
     cache = Cache(folder, job.codes, job.tables)
-    tables = apis.load(config.apis)
     scan = Scan(Signs(tables), folder and scan_file(folder, paths), cache.settings)
     found = candidates(paths, tables, scan)
     scan.save()
