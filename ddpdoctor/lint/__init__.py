@@ -60,8 +60,3 @@ def fix(paths: Iterable[Path], *, unsafe: bool = False) -> Repaired:
     repaired = repair(paths, unsafe=unsafe)
     replace_files(repaired.before, repaired.after)
     return repaired
-
-
-def analyze(paths: Iterable[Path]) -> tuple[Finding, ...]:
-    """The findings alone. Raises DdpdoctorError where the job cannot be done."""
-    return lint(paths).findings

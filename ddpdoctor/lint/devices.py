@@ -84,8 +84,12 @@ def _option(option: Unknown, default: Value) -> Value:
     return Unknown(("device", option.key))
 
 
-def is_cuda(device: Value | None) -> bool:
+def is_cuda(device: object) -> bool:
     return isinstance(device, Device) and device.kind in _ACCELERATORS
+
+
+def is_cpu(device: object) -> bool:
+    return isinstance(device, Device) and device.kind == "cpu"
 
 
 def is_dtype(value: Value) -> bool:

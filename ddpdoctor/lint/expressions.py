@@ -490,13 +490,6 @@ def _yield(run: Run, node: cst.Yield) -> Value:
     return run.frame.yields(value) if run.frame.yields is not None else Unknown()
 
 
-def as_text(value: Value) -> str | None:
-    """The constant string of a value, if it is one."""
-    if isinstance(value, Const) and isinstance(value.value, str):
-        return value.value
-    return None
-
-
 _EVALUATORS: dict[type[cst.CSTNode], Callable[[Run, Any], Value]] = {
     cst.Name: _name,
     cst.Integer: _integer,

@@ -1,6 +1,8 @@
-"""What the device arguments of a wrapped module say, for the rules about wrapping."""
+"""What the device arguments of an event say, for the rules that compare them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ddpdoctor.lint.trace import Event
 from ddpdoctor.lint.values import Sequence, Value
@@ -12,3 +14,24 @@ def first_device_id(event: Event) -> Value | None:
     if isinstance(ids, Sequence) and ids.items and not ids.open:
         return ids.items[0]
     return None
+
+
+def named_devices(event: Event) -> Iterator[Value]:
+    """Every device or index that an event is given: its own, device_ids and output_device."""
+    if event.device is not None and event.kind in (
+        "place",
+        "create",
+        "default",
+        "load",
+        "bind",
+        "context",
+        "group",
+        "shard",
+    ):
+        yield event.device
+    for name in ("device_ids", "output_device"):
+        value = event.detail.get(name)
+        if isinstance(value, Sequence):
+            yield from value.items
+        elif value is not None:
+            yield value

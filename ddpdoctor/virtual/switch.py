@@ -63,7 +63,3 @@ def switch_off() -> None:
     patches, mode = _on.pop()
     mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
     patches.undo()
-
-
-def is_on() -> bool:
-    return bool(_on)

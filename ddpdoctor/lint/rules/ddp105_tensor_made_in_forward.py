@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import device_of_input
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Const, Device, Object, Place
+from ddpdoctor.lint.values import Const, Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -23,7 +24,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             place = _made_at(mine)
             if place is None or place not in made or place in reported:
                 continue
-            if not _on(mine_at, "cpu") or not _on(other_at, "cuda"):
+            if not is_cpu(mine_at) or not is_cuda(other_at):
                 continue
             reported.add(place)
             yield Draft(
@@ -44,7 +45,3 @@ def _made_at(value: object) -> Place | None:
         return None
     made = value.attributes.get("#made")
     return made.origin if isinstance(made, Const) else None
-
-
-def _on(device: object, kind: str) -> bool:
-    return isinstance(device, Device) and device.kind == kind

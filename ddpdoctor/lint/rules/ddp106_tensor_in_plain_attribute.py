@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import register_buffer
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Device, Object, Place
+from ddpdoctor.lint.values import Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -24,7 +25,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             keep = kept.get(id(value)) or kept.get(id(owner))
             if keep is None or keep.place in reported:
                 continue
-            if not (_on(at, "cpu") and _on(other, "cuda")) or _is_scalar(value):
+            if not (is_cpu(at) and is_cuda(other)) or _is_scalar(value):
                 continue
             reported.add(keep.place)
             yield Draft(
@@ -43,7 +44,3 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 def _is_scalar(value: object) -> bool:
     return isinstance(value, Object) and "#scalar" in value.attributes
-
-
-def _on(device: object, kind: str) -> bool:
-    return isinstance(device, Device) and device.kind == kind

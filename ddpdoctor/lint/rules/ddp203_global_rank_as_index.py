@@ -8,7 +8,8 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rewrites import write_local_rank
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Device, Index, Role, Sequence, Value
+from ddpdoctor.lint.values import Device, Index, Role, Value
+from ddpdoctor.lint.wrapping import named_devices
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -16,7 +17,7 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.events:
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
-        wrong = next((v for v in _devices(event) if _is_global(trace, event, v)), None)
+        wrong = next((v for v in named_devices(event) if _is_global(trace, event, v)), None)
         if wrong is None:
             continue
         if id(event.place.node) in seen:
@@ -33,26 +34,6 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="use int(os.environ['LOCAL_RANK']), or rank % torch.cuda.device_count()",
             fix=write_local_rank(trace, event, trace.alternatives(event, wrong)[0]),
         )
-
-
-def _devices(event: Event) -> Iterator[Value]:
-    if event.device is not None and event.kind in (
-        "place",
-        "create",
-        "default",
-        "load",
-        "bind",
-        "context",
-        "group",
-        "shard",
-    ):
-        yield event.device
-    for name in ("device_ids", "output_device"):
-        value = event.detail.get(name)
-        if isinstance(value, Sequence):
-            yield from value.items
-        elif value is not None:
-            yield value
 
 
 def _is_global(trace: Trace, event: Event, value: Value) -> bool:

@@ -8,9 +8,9 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.lint.local_ranks import is_spawned
 from ddpdoctor.lint.rewrites import environment_default
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.rules.ddp203_global_rank_as_index import _devices
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Device, Index, Role, Value
+from ddpdoctor.lint.wrapping import named_devices
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -18,7 +18,7 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.events:
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
-        for value in _devices(event):
+        for value in named_devices(event):
             index = _argument(trace, event, value)
             if index is None or index.origin is None or id(index.origin.node) in seen:
                 continue

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.devices import is_cpu
 from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Device, Value
+from ddpdoctor.lint.values import Const, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -33,4 +34,4 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 def _on_cpu(trace: Trace, event: Event, device: Value | None) -> bool:
     leaves = trace.alternatives(event, device)
-    return bool(leaves) and all(isinstance(d, Device) and d.kind == "cpu" for d in leaves)
+    return bool(leaves) and all(map(is_cpu, leaves))
