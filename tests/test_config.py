@@ -77,6 +77,20 @@ def test_excluded_folders_are_left_out_and_so_are_their_files_elsewhere(project)
     assert project("", files)["vendored/b.py"]
 
 
+def test_files_that_are_left_out_are_not_counted_unless_a_program_runs_them(project, tmp_path):
+    def looked_at(*names: str) -> int:
+        wanted = [tmp_path / name for name in names]
+        return lint(wanted, find_config(wanted)).files
+
+    files = {"a.py": "import old.b\n" + BAD, "old/b.py": "", "old/c.py": BAD, "d.py": ""}
+    project('exclude = ["old"]', files)
+    assert looked_at(".") == 3
+    assert looked_at("d.py", "a.py") == 3
+    assert looked_at("old") == 0
+    assert looked_at("old/c.py") == 1
+    assert looked_at(".", "a.py") == 3
+
+
 def test_tables_of_the_project_itself(project):
     files = {"a.py": HELPER, "facts/ours.toml": TABLE}
     assert project('apis = ["facts/ours.toml"]', files) == {"a.py": {"DDP103"}}

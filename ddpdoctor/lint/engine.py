@@ -36,15 +36,9 @@ def lint_paths(
     tables = apis.load(config.apis)  # first: a table that is not right is told, not digested
     cache = Cache(folder, job.codes, job.tables)
     scan = Scan(Signs(tables), folder and scan_file(folder, paths), cache.settings)
-    found = candidates(paths, tables, scan)
+    found = candidates(paths, tables, scan, config.excludes)
     scan.save()
-    given = set(paths)
-    scripts = [
-        script
-        for script in (*found.entries, *found.around)
-        if script in given or not config.excludes(script)
-    ]
-    outcomes = _judge(scripts, job, tables, contents, cache)
+    outcomes = _judge([*found.entries, *found.around], job, tables, contents, cache)
     return _gather(paths, config, found, outcomes)
 
 
@@ -81,7 +75,7 @@ def _gather(
 ) -> Linted:
     findings: dict[tuple[object, ...], Finding] = {}
     skipped = dict(found.skipped)
-    files: set[Path] = set()
+    files = set(found.files)
     unfinished: list[Path] = []
     programs = 0
     around = set(found.around)
@@ -91,7 +85,7 @@ def _gather(
             skipped[script] = outcome.problem
             continue
         programs += judged.distributed
-        files.update(judged.reached)
+        files.update(map(str, judged.reached))
         skipped.update(judged.problems)
         if judged.exhausted:
             unfinished.append(script)
@@ -102,7 +96,7 @@ def _gather(
         raise DdpdoctorError("\n".join(f"{path}: {skipped[path]}" for path in paths))
     return Linted(
         tuple(findings.values()),
-        max(found.files, len(files)),
+        len(files),
         programs,
         tuple(f"{_relative(path)}: {problem}" for path, problem in sorted(skipped.items())),
         tuple(map(_relative, unfinished)),

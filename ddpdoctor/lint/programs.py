@@ -4,7 +4,7 @@ modules given. Found from the bytes alone: most files are never parsed."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,31 +24,37 @@ class Candidates:
     """entries: scripts whose every finding is wanted; around: scripts that use the modules asked
     for, whose findings elsewhere are not wanted; asked: the real paths of these modules.
 
-    files: how many Python files were looked at; skipped: those that could not be read, and why.
+    files: the absolute paths of the Python files that were looked at; skipped: those that could
+    not be read, and why.
     """
 
     entries: list[Path] = field(default_factory=list)
     around: list[Path] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    files: int = 0
+    files: set[str] = field(default_factory=set)
     skipped: dict[Path, str] = field(default_factory=dict)
 
 
-def candidates(paths: Iterable[Path], apis: Apis, scan: Scan) -> Candidates:
-    """Raises DdpdoctorError for a path that is not there or a folder without a Python file."""
+def candidates(
+    paths: Iterable[Path], apis: Apis, scan: Scan, excludes: Callable[[Path], bool]
+) -> Candidates:
+    """excludes: whether a file in a folder is to be left out.
+
+    Raises DdpdoctorError for a path that is not there or a folder without a Python file.
+    """
     found = Candidates()
     for path in dict.fromkeys(paths):
         if path.is_dir():
-            found.entries += _in_folder(path, apis, scan, found)
+            found.entries += _in_folder(path, apis, scan, excludes, found)
         elif os.path.lexists(path):
-            found.files += 1
+            found.files.add(str(path.absolute()))
             found.entries.append(path)
             if not _is_script(path, scan) and not _is_command(path):
                 found.asked.add(os.path.realpath(path))
         else:
             raise DdpdoctorError(f"{path}: no such file or folder")
     found.entries = list(dict.fromkeys(found.entries))
-    found.around = _around(found, apis, scan)
+    found.around = _around(found, apis, scan, excludes)
     return found
 
 
@@ -71,13 +77,22 @@ def _content(path: Path) -> bytes | None:
 
 
 def _in_folder(
-    folder: Path, apis: Apis, scan: Scan, found: Candidates, *, deep: bool = True
+    folder: Path,
+    apis: Apis,
+    scan: Scan,
+    excludes: Callable[[Path], bool],
+    found: Candidates,
+    *,
+    deep: bool = True,
 ) -> list[Path]:
     scripts: list[str] = []
-    count = 0
+    is_empty = True
     commands = console_scripts(project_root(folder.absolute() / "file"), _content)
     for file in python_files(folder, found.skipped, deep=deep):
-        count += 1
+        is_empty = False
+        if excludes(Path(file)):
+            continue
+        found.files.add(file)
         try:
             runs = scan.runs(file)
         except Unreadable as problem:
@@ -85,9 +100,8 @@ def _in_folder(
             continue
         if runs or (commands and os.path.realpath(file) in commands):
             scripts.append(file)
-    if not count:
+    if is_empty:
         raise DdpdoctorError(f"{folder}: no Python file in this folder")
-    found.files += count
     imports = Imports(apis.libraries, scan)
     return [_as_given(folder, script) for script in scripts if imports.lead_to_group(script)]
 
@@ -97,14 +111,16 @@ def _as_given(folder: Path, file: str) -> Path:
     return Path(folder, os.path.relpath(file, folder.absolute()))
 
 
-def _around(found: Candidates, apis: Apis, scan: Scan) -> list[Path]:
+def _around(
+    found: Candidates, apis: Apis, scan: Scan, excludes: Callable[[Path], bool]
+) -> list[Path]:
     """The programs of the projects around the modules asked for that import any of them."""
     programs: list[Path] = []
     for root in dict.fromkeys(project_root(Path(path)) for path in sorted(found.asked)):
         looked_at = Candidates()
         try:
             # Without a project's marks, what lies further below need not belong to it.
-            entries = _in_folder(root, apis, scan, looked_at, deep=is_project(root))
+            entries = _in_folder(root, apis, scan, excludes, looked_at, deep=is_project(root))
         except DdpdoctorError:
             continue
         imports = Imports(apis.libraries, scan)

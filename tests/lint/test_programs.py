@@ -45,7 +45,7 @@ def project(folder: Path, files: dict[str, str]) -> Path:
 def found(folder: Path, *given: str) -> Candidates:
     tables = apis.load()
     paths = [folder / name for name in given] or [folder]
-    return candidates(paths, tables, Scan(Signs(tables)))
+    return candidates(paths, tables, Scan(Signs(tables)), lambda file: False)
 
 
 def names(paths: list[Path], folder: Path) -> list[str]:
