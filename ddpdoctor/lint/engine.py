@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +19,9 @@ from ddpdoctor.lint.rule import all_codes
 from ddpdoctor.lint.scan import Scan, scan_file
 from ddpdoctor.lint.signs import Signs
 
-# A process more costs a third of a second before it judges anything.
-_SCRIPTS_A_PROCESS = 8
+# Other processes judge what is left after so many seconds of computing, if it may take as long
+# again: each needs a third of a second to start, and parses again what the programs share.
+_SECONDS_ALONE = 2.0
 
 
 def lint_paths(
@@ -51,14 +53,20 @@ def _judge(
         if known is not None:
             outcomes[script] = known
     new = [script for script in scripts if script not in outcomes]
-    processes = min(len(new) // _SCRIPTS_A_PROCESS, _usable_cores())
-    if processes > 1 and not contents:
-        from ddpdoctor.lint.workers import judge_in_processes
-
-        outcomes.update(judge_in_processes(job, new, processes))
-    elif new:
+    if new:
         judge = Judge(job, tables, contents)
-        outcomes.update((script, judge(script)) for script in new)
+        started = time.process_time()
+        for done, script in enumerate(new):
+            left = new[done:]
+            processes = min(len(left), _usable_cores())
+            spent = time.process_time() - started
+            long = spent > _SECONDS_ALONE and spent * len(left) > _SECONDS_ALONE * done
+            if processes > 1 and not contents and long:
+                from ddpdoctor.lint.workers import judge_in_processes
+
+                outcomes.update(judge_in_processes(job, left, processes))
+                break
+            outcomes[script] = judge(script)
     for script in new:
         cache.store(script, outcomes[script])
     return {script: outcomes[script] for script in scripts}

@@ -255,27 +255,43 @@ def test_processes_find_what_one_process_finds(
 
     cases = FIXTURES / "cases"
     monkeypatch.setattr(engine, "_usable_cores", lambda: 2)
+    monkeypatch.setattr(engine, "_SECONDS_ALONE", 0.2)
     several = lint([cases])
-    monkeypatch.setattr(engine, "_SCRIPTS_A_PROCESS", 10_000)
+    monkeypatch.setattr(engine, "_usable_cores", lambda: 1)
     alone = lint([cases])
     assert several == alone
     assert alone.programs > 100
 
 
-def test_a_module_of_the_user_named_like_one_of_pythons_is_never_run(tmp_path: Path) -> None:
+def test_a_module_of_the_user_named_like_one_of_pythons_is_never_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Worker processes start in the user's folder, and must not import from it."""
     for name in ("pickle", "signal", "click", "libcst", "ddpdoctor", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text(f"open('{name}.was-run', 'w')\n")
     for number in range(24):
         (tmp_path / f"train{number}.py").write_text(PROGRAM.format(imports=""))
-    executable = Path(sys.executable).with_name("ddpdoctor")
+    start = tmp_path_factory.mktemp("elsewhere") / "start.py"
+    start.write_text(
+        "from ddpdoctor import cli\n"
+        "from ddpdoctor.lint import engine, workers\n"
+        "engine._SECONDS_ALONE = 0.0\n"
+        "engine._usable_cores = lambda: 2\n"
+        "judge = workers.judge_in_processes\n"
+        "def told(job, scripts, count):\n"
+        "    print(f'{count} processes for {len(scripts)} scripts')\n"
+        "    return judge(job, scripts, count)\n"
+        "workers.judge_in_processes = told\n"
+        "cli.main()\n"
+    )
     run = subprocess.run(
-        [executable, "lint", "--no-cache", "--output-format", "concise", "."],
+        [sys.executable, start, "lint", "--no-cache", "--output-format", "concise", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,
     )
+    assert "2 processes for 24 scripts" in run.stdout
     assert run.returncode == 1, run.stderr
     assert "24 distributed programs" in run.stderr
     assert list(tmp_path.glob("*.was-run")) == []
