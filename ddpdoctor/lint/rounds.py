@@ -12,8 +12,9 @@ from ddpdoctor.lint import Linted
 from ddpdoctor.lint.edits import edited, moved, together
 from ddpdoctor.lint.sources import Unreadable, read
 
-# Fixes that touch each other wait for the next round; real programs need two or three.
-_MOST_ROUNDS = 20
+# Fixes that touch each other wait for the next round. Real programs need two or three; the others
+# are for finding out which of many fixes does harm.
+_MOST_ROUNDS = 60
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,15 @@ def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> R
     """Repairs what can be repaired, in memory. lint: judges the programs as if these files (by
     their real paths) had these contents.
 
-    A fix that leaves its finding standing is not applied, so a second run finds nothing to do.
+    A fix that leaves its finding standing, or after which more is found than before, is not
+    applied, so a second run finds nothing to do.
     """
     before: dict[Path, bytes] = {}
     after: dict[Path, bytes] = {}
     first = linted = lint({})
     useless: set[_Key] = set()
     refused: dict[Path, str] = {}
+    most: int | None = None  # how many fixes to try at once
     for _ in range(_MOST_ROUNDS):
         offers = {
             _key(finding): finding.fix
@@ -51,7 +54,7 @@ def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> R
             if finding.fix is not None
             and (unsafe or finding.fix.applicability is Applicability.SAFE)
         }
-        fixes = together(fix for key, fix in offers.items() if key not in useless)
+        fixes = together(fix for key, fix in offers.items() if key not in useless)[:most]
         if not fixes:
             break
         edits = _by_real_path(fixes)
@@ -65,10 +68,14 @@ def repair(lint: Callable[[Mapping[Path, bytes]], Linted], *, unsafe: bool) -> R
             continue
         relinted = lint(tried)
 
+        worse = len(relinted.findings) > len(linted.findings)
+        if worse and len(fixes) > 1:
+            most = len(fixes) // 2
+            continue
+        most = None
         contents = {**before, **after}
         now = {key: _moved(key, contents, edits) for key in {*offers, *useless}}
         standing = {_key(finding) for finding in relinted.findings}
-        worse = len(relinted.findings) > len(linted.findings)
         idle = {
             key for key, fix in offers.items() if fix in fixes and (worse or now[key] in standing)
         }

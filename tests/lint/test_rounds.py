@@ -94,6 +94,18 @@ def test_repairs_after_which_there_is_more_to_repair_are_left_out(path: Path) ->
     assert repaired.after == {}
 
 
+@pytest.mark.parametrize("bad", range(5))
+def test_of_many_repairs_only_the_one_that_does_harm_is_left_out(path: Path, bad: int) -> None:
+    lines = [f"bad{number}" for number in range(5)]
+    path.write_text("\n".join(lines))
+    words = {line: f"good{number}" for number, line in enumerate(lines)}
+    words |= {lines[bad]: "new, newer", "newer": "good", "new": "good"}
+    repaired = repair(Words(words, path), unsafe=False)
+    good = [lines[number] if number == bad else f"good{number}" for number in range(5)]
+    assert repaired.after == {path: "\n".join(good).encode()}
+    assert repaired.repaired == 4
+
+
 def test_a_file_that_would_no_longer_parse_is_left_alone_and_named(tmp_path: Path) -> None:
     broken, fine = tmp_path / "broken.py", tmp_path / "fine.py"
     for file in (broken, fine):
