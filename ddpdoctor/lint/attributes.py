@@ -65,7 +65,7 @@ def get_attribute(run: Run, receiver: Value, name: str, place: Place) -> Value:
             return found
     if isinstance(receiver, Unknown) and not name.startswith("__"):
         held = run.of_unknown.get((receiver.key, name), MISSING)
-        return AttributeOfUnknown(receiver, name) if held is MISSING else resolve(held, run.path)
+        return or_else(held, run.path, lambda: AttributeOfUnknown(receiver, name))
     return Attribute(receiver, name, place)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ddpdoctor.lint.gpu_counts import asks_for_one_gpu
 from ddpdoctor.lint.heap import join_raw
 from ddpdoctor.lint.values import (
     COUNTS,
@@ -259,6 +260,9 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
         if operator == "is" and isinstance(left, Text):
             return Const(False)
         if isinstance(left, Unknown):
+            one_gpu = asks_for_one_gpu(operator, left, right.value)
+            if one_gpu is not None:
+                return one_gpu
             if operator in _OPPOSITE:  # so that `n <= 1` and `n > 1` share one key
                 return negate(_compare(_OPPOSITE[operator], left, right))
             if operator == "is" or (operator == "==" and right.value is None):

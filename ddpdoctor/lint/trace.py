@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.branches import Path, leaves, resolve
+from ddpdoctor.lint.gpu_counts import has_one_gpu
 from ddpdoctor.lint.values import (
     Arguments,
     Const,
@@ -99,7 +100,7 @@ class Trace:
 
     def add(self, event: Event) -> None:
         self.events.append(event)
-        if event.kind == "group":  # asked for at every event, and few
+        if event.kind == "group" and not has_one_gpu(event.path):  # asked for at every event
             self._groups.append(event)
 
     def of(self, *kinds: str) -> Iterator[Event]:
@@ -108,19 +109,21 @@ class Trace:
     def groups(self, event: Event) -> list[Event]:
         """The process groups that can be open in the process of an event, on its path.
 
-        Empty where the event does not belong to a rank of a multi-process CUDA job: no group on
-        this path, a CPU backend, or a process that only starts the ranks.
+        Empty where the event does not belong to a rank k > 0 of a CUDA job on its machine: no
+        group on this path, a CPU backend, one GPU a machine, or a process that only starts the
+        ranks.
         """
         owner = event.process.owner()
         if owner.launches:
             return []
-        return [
+        groups = [
             group
             for group in self._groups
             if group.process.owner() is owner
             and compatible(group.path, event.path)
             and not group.detail["on_cpu"]
         ]
+        return [] if groups and has_one_gpu(event.path) else groups
 
     def is_distributed(self, event: Event, *, surely: bool = True) -> bool:
         """Whether a rank k > 0 of a multi-process job gets to the event.
