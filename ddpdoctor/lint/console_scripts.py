@@ -1,7 +1,7 @@
 """Functions that an installed project makes commands of: they start programs without a main guard.
 
 Read from [project.scripts] and [tool.poetry.scripts] in pyproject.toml and from console_scripts in
-setup.cfg; what a setup.py computes is not known.
+setup.cfg and setup.py; what a setup.py computes is not known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def console_scripts(root: Path, read: Read) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for target in (
         *_of_pyproject(read(root / "pyproject.toml")),
-        *_of_setup(read(root / "setup.cfg")),
+        *_of_setup_cfg(read(root / "setup.cfg")),
+        *_of_setup_py(read(root / "setup.py")),
     ):
         name, colon, function = target.partition("[")[0].strip().partition(":")
         path = _file_of(root, name.strip()) if colon else None
@@ -55,7 +56,7 @@ def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
-def _of_setup(data: bytes | None) -> Iterator[str]:
+def _of_setup_cfg(data: bytes | None) -> Iterator[str]:
     if data is None or b"console_scripts" not in data:
         return
     import configparser
@@ -65,9 +66,33 @@ def _of_setup(data: bytes | None) -> Iterator[str]:
         parser.read_string(data.decode("utf-8", "replace"))
     except configparser.Error:
         return
-    lines = parser.get("options.entry_points", "console_scripts", fallback="")
-    for line in lines.splitlines():
-        yield line.partition("=")[2]
+    yield from _targets(parser.get("options.entry_points", "console_scripts", fallback=""))
+
+
+def _of_setup_py(data: bytes | None) -> Iterator[str]:
+    """The texts in entry_points={"console_scripts": [...]}, wherever that table stands."""
+    if data is None or b"console_scripts" not in data:
+        return
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a newer Python will not take
+            tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for table in ast.walk(tree):
+        if isinstance(table, ast.Dict):
+            for key, value in zip(table.keys, table.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "console_scripts":
+                    for text in ast.walk(value):
+                        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                            yield from _targets(text.value)
+
+
+def _targets(lines: str) -> Iterator[str]:
+    return (line.partition("=")[2] for line in lines.splitlines())
 
 
 def _file_of(root: Path, module: str) -> str | None:

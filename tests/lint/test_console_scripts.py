@@ -29,6 +29,16 @@ SETTINGS = {
         "setup.cfg",
         "[options.entry_points]\nconsole_scripts =\n    train = pkg.train:main [extra]\n",
     ),
+    "setup.py": (
+        "setup.py",
+        "from setuptools import setup\n"
+        'setup(entry_points={"console_scripts": ["train = pkg.train:main"]})\n',
+    ),
+    "setup.py, kept apart": (
+        "setup.py",
+        'ENTRY_POINTS = {"console_scripts": """\n    train=pkg.train:main\n"""}\n'
+        "setup(entry_points=ENTRY_POINTS)\n",
+    ),
 }
 
 
@@ -65,6 +75,19 @@ def test_a_command_of_the_project_is_a_program(tmp_path: Path, settings: str, so
 )
 def test_settings_that_name_no_function_start_nothing(tmp_path: Path, text: str) -> None:
     project(tmp_path, "pyproject.toml", text)
+    assert lint([tmp_path], cached=False).programs == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SCRIPTS = {"plugins": ["train = pkg.train:main"]}  # no console_scripts\n',
+        'SCRIPTS = {"console_scripts": [f"train = {module}:main"]}\n',
+        'SCRIPTS = {"console_scripts": [\n',
+    ],
+)
+def test_a_setup_that_names_no_function_starts_nothing(tmp_path: Path, text: str) -> None:
+    project(tmp_path, "setup.py", text)
     assert lint([tmp_path], cached=False).programs == 0
 
 
