@@ -125,6 +125,8 @@ def _named(run: Run, word: str) -> Value:
         return Index(roles[word])
     if word.startswith("object "):
         return Object(Name(word.partition(" ")[2]))
+    if word.startswith("shared "):
+        return shared_object(word.partition(" ")[2])
     if word == "physical":
         return Text((Index(Role.PHYSICAL),))
     if word == "cuda":
@@ -140,6 +142,11 @@ def _named(run: Run, word: str) -> Value:
     if word == "cuda:current":
         return map_value(current_index(run), run.path, lambda index: Device("cuda", index))
     return Unknown()
+
+
+def shared_object(name: str) -> Unknown:
+    """The one object of a library that the program sets attributes of from anywhere."""
+    return Unknown(("shared", name))
 
 
 def current_index(run: Run) -> Value:

@@ -293,6 +293,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "multiprocessing": running.multiprocessing,
     "loader": running.keeps,
     "option": running.option,
+    "flag": running.flag,
     "command": running.command,
     "command_group": running.command_group,
     "subcommand": running.subcommand,

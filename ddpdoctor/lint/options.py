@@ -177,6 +177,18 @@ def click_option(run: Run, arguments: Arguments, place: Place) -> Value:
     return Object(None, {"#option": Const(key), "#value": value}, place)
 
 
+def flag_option(run: Run, flags: Unknown, arguments: Arguments, place: Place) -> Value:
+    """flags.DEFINE_integer("gpu", 0, "..."): FLAGS.gpu, and the .value of what is given back."""
+    name = resolve(arguments.get(0, "name") or Unknown(), run.path)
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        return Unknown()
+    default = arguments.get(1, "default") or Const(None)
+    given = Arguments((), {**arguments.named, "default": default})
+    option = _option(run, f"--{name.value}", (name.value,), given, place)
+    run.heap.write(run.of_unknown, (flags.key, name.value), option)
+    return Object(None, {"value": option}, place)
+
+
 def parse_into_dataclasses(run: Run, parser: Value | None, place: Place) -> Value:
     kept = parser.attributes.get("#kept") if isinstance(parser, Object) else None
     classes = kept.items if isinstance(kept, Sequence) else (kept,) if kept is not None else ()

@@ -77,6 +77,56 @@ app.run(main)
     )
 
 
+def test_absl_flags_have_defaults(check):
+    check(
+        SETUP
+        + """
+from absl import app, flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_integer("gpu", 0, "which GPU")  # DDP103: warning
+flags.DEFINE_string("device", default="cuda:1", help="where to")  # DDP103
+flags.DEFINE_integer("card", None, "another", required=True)
+SHARD = flags.DEFINE_integer("shard", 2, "where a shard goes")  # DDP103
+
+def main(argv):
+    setup()
+    torch.ones(1, device=FLAGS.gpu)
+    torch.ones(1, device=flags.FLAGS.device)
+    torch.ones(1, device=FLAGS.card)
+    torch.ones(1, device=SHARD.value)
+    FLAGS.gpu = int(os.environ["LOCAL_RANK"])
+    torch.ones(1, device=FLAGS.gpu)
+
+if __name__ == "__main__":
+    app.run(main)
+"""
+    )
+
+
+def test_absl_flags_are_seen_in_every_file(check):
+    check(
+        """
+        from absl import app
+        from options import FLAGS
+
+        def main(_):
+            torch.cuda.set_device(FLAGS.local_rank)
+            dist.init_process_group("nccl")
+
+        app.run(main)
+        """,
+        {
+            "options.py": """
+            from absl import flags
+
+            FLAGS = flags.FLAGS
+            flags.DEFINE_integer("local_rank", 0, "set by the launcher")  # DDP204
+            """
+        },
+    )
+
+
 def test_decorators_keep_the_function(check):
     check(
         SETUP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ddpdoctor.lint.attributes import named_value
+from ddpdoctor.lint.attributes import named_value, shared_object
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.processes import run_executor, run_process, run_spawn, run_thread
@@ -132,6 +132,14 @@ def option(call: Call) -> Value:
     from ddpdoctor.lint.options import click_option
 
     return click_option(call.run, call.arguments, call.place)
+
+
+def flag(call: Call) -> Value:
+    """absl's flags: an option that becomes an attribute of the object named by `into`."""
+    from ddpdoctor.lint.options import flag_option
+
+    flags = shared_object(str(call.api.facts["into"]))
+    return flag_option(call.run, flags, call.arguments, call.place)
 
 
 def command(call: Call) -> Value:
