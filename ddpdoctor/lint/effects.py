@@ -286,6 +286,8 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "returns": running.returns,
     "nothing": running.nothing,
     "spawn": running.spawn,
+    "submits": running.submits,
+    "updates": running.updates,
     "launcher": running.launcher,
     "process": running.process,
     "thread": running.thread,

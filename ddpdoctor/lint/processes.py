@@ -41,13 +41,19 @@ def run_spawn(
     given = _items(run, arguments)
     if target is None:
         return Unknown()
-    several = not (isinstance(count, Const) and count.value == 1)
+    several = not _is_one(count)
     run.record("spawn", "spawn", place, arguments=Arguments(given.positional))
     if passes_index:
         index: Value = Index(Role.LOCAL, place) if several else Const(0)
         given = Arguments((index, *given.positional), {}, given.open)
     _run_process(run, target, given, place, alone=not several)
     return Unknown()
+
+
+def run_job(run: Run, target: Value, arguments: Arguments, count: Value, place: Place) -> None:
+    """A job of count ranks a machine that another program starts; what this one does before it is
+    of no matter to them."""
+    _run_process(run, target, arguments, place, alone=_is_one(count))
 
 
 def run_process(
@@ -74,6 +80,10 @@ def numbered(arguments: Arguments) -> Arguments:
     """The arguments of a process that a loop starts."""
     named = {name: _numbered(value) for name, value in arguments.named.items()}
     return Arguments(tuple(map(_numbered, arguments.positional)), named, arguments.open)
+
+
+def _is_one(count: Value | None) -> bool:
+    return isinstance(count, Const) and count.value == 1
 
 
 def start(run: Run, started: Object, owner: str, place: Place) -> Value:

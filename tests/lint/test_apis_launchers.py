@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_detectron2_launches_bound_processes(check):
     check(
@@ -206,3 +208,80 @@ def test_colossalai_binds(check):
         torch.ones(1).to("cuda:0")  # DDP103
         """
     )
+
+
+SUBMITIT = """
+import submitit
+import trainer
+
+class Trainer:
+    def __init__(self, args):
+        self.args = args
+
+    def __call__(self):
+        environment = submitit.JobEnvironment()
+        self.args.gpu = environment.local_rank
+        self.args.rank = environment.global_rank
+        self.args.world_size = environment.num_tasks
+        trainer.main(self.args)
+
+def main():
+    torch.ones(1, device="cuda")  # no rank does it, nor do they start from here
+    args = argparse.Namespace(gpu=None)
+    executor = submitit.AutoExecutor(folder="jobs")
+    executor.update_parameters(name="train", {settings})
+    executor.submit(Trainer(args))
+
+main()
+"""
+
+
+def test_submitit_runs_a_callable_in_every_task(check):
+    check(
+        SUBMITIT.replace("{settings}", "nodes=2, gpus_per_node=8, tasks_per_node=8"),
+        {
+            "trainer.py": """
+            import torch
+            import torch.distributed as dist
+
+            def main(args):
+                torch.cuda.set_device(args.gpu)
+                dist.init_process_group("nccl", rank=args.rank, world_size=args.world_size)
+                torch.ones(1, device="cuda")
+                torch.ones(1, device=args.rank)  # DDP203
+                torch.ones(1, device=0)  # DDP103
+            """
+        },
+    )
+
+
+@pytest.mark.parametrize("settings", ["nodes=2", "nodes=2, tasks_per_node=1"])
+def test_one_task_a_machine_has_its_gpus_for_itself(check, settings):
+    check(
+        SUBMITIT.replace("{settings}", settings),
+        {
+            "trainer.py": """
+            import torch
+            import torch.distributed as dist
+
+            def main(args):
+                dist.init_process_group("nccl", rank=args.rank, world_size=args.world_size)
+                torch.ones(1, device=0)
+            """
+        },
+    )
+
+
+def test_submitit_passes_arguments(check):
+    check("""
+    import submitit
+
+    def main(device, *, index):
+        dist.init_process_group("nccl")  # DDP201
+        torch.ones(1, device=device)  # DDP102
+        torch.ones(1, device=index)  # DDP103
+
+    executor = submitit.SlurmExecutor("jobs")
+    executor.update_parameters(ntasks_per_node=4)
+    executor.submit(main, "cuda", index=3)
+    """)

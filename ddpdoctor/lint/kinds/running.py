@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ddpdoctor.lint.attributes import named_value, shared_object
+from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.processes import run_executor, run_process, run_spawn, run_thread
+from ddpdoctor.lint.processes import run_executor, run_job, run_process, run_spawn, run_thread
 from ddpdoctor.lint.values import (
     Arguments,
     Const,
@@ -69,6 +70,26 @@ def spawn(call: Call) -> Value:
         call.place,
         passes_index=bool(call.api.facts.get("index", True)),
     )
+
+
+def submits(call: Call) -> Value:
+    """executor.submit(function, *arguments): a job whose tasks are the ranks."""
+    target = call.argument("target")
+    if target is not None:
+        settings = call.receiver.attributes if isinstance(call.receiver, Object) else {}
+        tasks = Arguments(named={k: v for k, v in settings.items() if isinstance(k, str)})
+        count = resolve(call.api.argument("tasks", tasks) or Const(1), call.run.path)
+        given = call.arguments
+        rest = Arguments(given.positional[1:], given.named, given.open)
+        run_job(call.run, target, rest, count, call.place)
+    return Unknown()
+
+
+def updates(call: Call) -> Value:
+    if isinstance(call.receiver, Object):
+        for name, value in call.arguments.named.items():
+            call.run.heap.write(call.receiver.attributes, name, value)
+    return Const(None)
 
 
 def launcher(call: Call) -> Value:
