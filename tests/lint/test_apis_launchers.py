@@ -279,9 +279,9 @@ def test_submitit_passes_arguments(check):
     def main(device, *, index):
         dist.init_process_group("nccl")  # DDP201
         torch.ones(1, device=device)  # DDP102
-        torch.ones(1, device=index)  # DDP103
+        torch.ones(1, device=index)
 
     executor = submitit.SlurmExecutor("jobs")
     executor.update_parameters(ntasks_per_node=4)
-    executor.submit(main, "cuda", index=3)
+    executor.submit(main, "cuda", index=3)  # DDP103
     """)
