@@ -17,7 +17,7 @@ _RECURSION = 200_000  # Python 3.10 takes some 0.5 KiB of C stack a call, and 2 
 
 # Trees are millions of objects that stay: by default the collector would go through all of them
 # again and again, for an eighth of the time of a parse.
-_ALLOCATIONS = 200_000
+_ALLOCATIONS = 1_000_000
 
 
 def with_deep_stack(work: Callable[[], T]) -> T:
