@@ -595,13 +595,12 @@ started = [mp.get_context("spawn").Process(target=run, args=(i, 2)) for i in ran
 OWN_GPU = 'f"cuda:{local}"'
 
 
-def spawning(device: str, ids: str, start: str, *, bind: bool) -> str:
-    line = "    torch.cuda.set_device(local)\n" if bind else ""
+def spawning(device: str, ids: str, start: str) -> str:
     return f"""\
 import torch, torch.distributed as dist, torch.multiprocessing as mp
 from torch.nn.parallel import DistributedDataParallel as DDP
 def run(local, n):
-{line}    dist.init_process_group("nccl", init_method="tcp://x:1", rank=local, world_size=n)
+    dist.init_process_group("nccl", init_method="tcp://x:1", rank=local, world_size=n)
     dev = {device}
     m = DDP(torch.nn.Linear(2, 2).to(dev), device_ids=[{ids}])
     m(torch.randn(2, 2, device=dev)).sum().backward()
@@ -612,24 +611,23 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("start", [SPAWN, PROCESSES], ids=["spawn", "Process"])
 @pytest.mark.parametrize(
-    ("device", "ids", "repaired", "binds"),
+    ("device", "ids", "repaired"),
     [
-        ('torch.device("cuda:0")', "local", f"torch.device({OWN_GPU})", True),
-        ('torch.device("cuda:0")', "0", f"torch.device({OWN_GPU})", False),
-        ("torch.device('cuda', 0)", "0", "torch.device('cuda', local)", False),
+        ('torch.device("cuda:0")', "local", f"torch.device({OWN_GPU})"),
+        ('torch.device("cuda:0")', "0", f"torch.device({OWN_GPU})"),
+        ("torch.device('cuda', 0)", "0", "torch.device('cuda', local)"),
         (
             '"cuda:0" if torch.cuda.is_available() else "cpu"',
             "local",
             f'{OWN_GPU} if torch.cuda.is_available() else "cpu"',
-            True,
         ),
     ],
 )
 def test_a_started_process_takes_the_number_it_was_given(
-    train: Path, device: str, ids: str, repaired: str, binds: bool, start: str
+    train: Path, device: str, ids: str, repaired: str, start: str
 ) -> None:
-    after = fixed(train, spawning(device, ids, start, bind=False))
-    assert after == spawning(repaired, "local", start, bind=binds)
+    after = fixed(train, spawning(device, ids, start))
+    assert after == spawning(repaired, "local", start)
 
 
 TRAINER = """\

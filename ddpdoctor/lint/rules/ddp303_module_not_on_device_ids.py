@@ -31,7 +31,8 @@ def check(trace: Trace) -> Iterator[Draft]:
             symptom='"DistributedDataParallel device_ids and output_device arguments only work '
             "with single-device GPU modules\", NCCL's duplicate GPU, or a hang",
             repair="move the module to device_ids[0] before wrapping it",
-            fix=bind_first_group(trace, event),
+            # A constant that is written down has a finding and a repair of its own.
+            fix=bind_first_group(trace, event) if all(i.origin is None for i in actual) else None,
         )
 
 

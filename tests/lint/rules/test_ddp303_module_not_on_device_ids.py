@@ -22,6 +22,7 @@ def test_the_module_is_on_gpu_zero(check: Check, move: str, code: str) -> None:
     DDP(model, device_ids=[local_rank])  # DDP303: error
     """)
     assert "the module is on cuda:0 on every rank" in found["DDP303"].behaviour
+    assert (found["DDP303"].fix is None) == (code == "DDP103")  # binding does not move that one
 
 
 @pytest.mark.parametrize(
