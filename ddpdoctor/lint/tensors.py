@@ -87,7 +87,9 @@ def moved(run: Run, receiver: Value, device: Value, place: Place) -> Value:
         _move_module(run, receiver, device, set())
         return receiver
     if isinstance(receiver, Object) and kind_of(receiver) == "tensor":
-        return Object(receiver.cls, {**receiver.attributes, "#device": device}, receiver.origin)
+        attributes = {**receiver.attributes, "#device": device}
+        attributes.pop("#made", None)  # where it was made is not why it is here
+        return Object(receiver.cls, attributes, receiver.origin)
     if isinstance(receiver, Object):
         run.heap.write(receiver.attributes, "#device", device)
         return receiver

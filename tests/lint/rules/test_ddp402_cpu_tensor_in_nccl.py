@@ -30,6 +30,8 @@ x = torch.ones(1)
 def test_a_cpu_tensor(check: Check, call: str) -> None:
     found = check(START.format(backend='"nccl"') + f"{call}  # DDP402: error\n")
     assert "No backend type associated with device type cpu" in found["DDP402"].symptom
+    # To make a tensor on the GPU is no repair where it is brought back to the CPU.
+    assert (found["DDP402"].fix is None) == (".cpu()" in call)
 
 
 @pytest.mark.parametrize("backend", ['"gloo"', "", '"cpu:gloo,cuda:nccl"', "unknown()"])
