@@ -22,7 +22,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "the process group is opened, but no rank has chosen its GPU",
             behaviour="the current device of every rank stays cuda:0",
             symptom="NCCL hangs or reports a duplicate GPU, and all ranks show up on GPU 0",
-            repair="call torch.cuda.set_device(local_rank) before this line",
+            repair="call torch.cuda.set_device(local_rank) before anything touches CUDA",
             related=tuple((event.place, "relies on the current device") for event in uses[:3]),
             fix=bind_process(trace, group),
         )
