@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ddpdoctor.lint import environment
+from ddpdoctor.lint import environment, hydra
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
@@ -302,5 +302,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "records": running.records,
     "keeps": running.keeps,
     "kernel": running.kernel,
+    "hydra_main": hydra.main,
+    "hydra_instantiate": hydra.instantiate,
 }
 KINDS = frozenset(_KINDS)

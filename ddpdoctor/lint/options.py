@@ -203,7 +203,7 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
     function = target.function if isinstance(target, Method) else target
     if isinstance(function, Function):
         named = {
-            name: _as_option(name, resolve(default, run.path), place)
+            name: as_option(f"--{name}", resolve(default, run.path), place)
             for name, default in function.defaults.items()
         }
         return call(run, target, Arguments((), named), place)
@@ -211,16 +211,15 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
     if isinstance(target, Class) and isinstance(instance, Object):
         for name in target.fields:
             value = resolve(instance.attributes.get(name, Unknown()), run.path)
-            run.heap.write(instance.attributes, name, _as_option(name, value, place))
+            run.heap.write(instance.attributes, name, as_option(f"--{name}", value, place))
     return instance
 
 
-def _as_option(name: str, default: Value, place: Place) -> Value:
+def as_option(flag: str, default: Value, place: Place) -> Value:
     """What the command line can set: unknown, with its default."""
     if not isinstance(default, Const):
         return default
-    flag = f"--{name}"
     option = Unknown(("option", flag, place), default=default, given=flag, origin=default.origin)
-    if _is_local_rank(name):
+    if _is_local_rank(flag.rpartition(".")[2]):
         return Index(Role.LOCAL_ARGUMENT, default.origin, argument=option)
     return option

@@ -38,7 +38,7 @@ def write_index(trace: Trace, event: Event, written: Place, *, safe: bool = Fals
     if isinstance(node, cst.SimpleString) and node.evaluated_value in _CARDS:
         return _write_text(trace, event, written)
     if isinstance(node, cst.Call):
-        if _last_name(node.func) in _OPTIONS:
+        if _makes_option(node):
             return None if is_spawned(event) else environment_default(trace, written, safe=False)
         asks = any(query.place == written for query in trace.of("current"))
         return bind_first_group(trace, event) if asks else None
@@ -61,6 +61,12 @@ def _current(trace: Trace, event: Event, written: Place) -> Code | None:
 
 
 _OPTIONS = ("add_argument", "add_option", "option", "Option")
+_FLAG = "DEFINE_"  # absl's: the name, the default, ...
+
+
+def _makes_option(call: cst.Call) -> bool:
+    name = _last_name(call.func)
+    return name in _OPTIONS or name.startswith(_FLAG)
 
 
 def _write_text(trace: Trace, event: Event, written: Place) -> Repair | None:
@@ -87,10 +93,12 @@ def environment_default(trace: Trace, option: Place, *, safe: bool) -> Repair | 
     """Let an option take its default from the variable that the launcher sets, and its old default
     where that is not set."""
     call = option.node
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, cst.Call) or not _makes_option(call):
         return None
     variable = trace.local_rank_variable
     given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    if _last_name(call.func).startswith(_FLAG) and len(call.args) > 1:
+        given.setdefault("default", call.args[1].value)
     changes: list[Change] = []
     if "default" in given:
         default = Place(option.module, given["default"])

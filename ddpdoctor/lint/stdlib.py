@@ -278,7 +278,7 @@ def open_file(run: Run, arguments: Arguments, place: Place) -> Value:
     return Object(Name("io.TextIOWrapper"), attributes, place)
 
 
-_LARGEST_CONFIG = 1 << 17  # bytes; PyYAML reads some 100 KB a second
+LARGEST_CONFIG = 1 << 17  # bytes; PyYAML reads some 100 KB a second
 
 
 def _from_file(parse: Callable[[str], Any]) -> Standard:
@@ -295,7 +295,7 @@ def _from_file(parse: Callable[[str], Any]) -> Standard:
             return Unknown()
         for folder in run.trace.entry.roots:
             data = run.project.data_file(folder / path.value)
-            if data is None or len(data) > _LARGEST_CONFIG:
+            if data is None or len(data) > LARGEST_CONFIG:
                 continue
             try:
                 return value_of(parse(data.decode("utf-8")), place, option)
@@ -336,10 +336,11 @@ def value_of(
 
 
 def _namespace_file(run: Run, arguments: Arguments, place: Place) -> Value:
-    return _nested(_from_file(_yaml)(run, arguments, place), place)
+    return _nested(_from_file(read_yaml)(run, arguments, place), place)
 
 
-def _yaml(text: str) -> Any:
+def read_yaml(text: str | bytes) -> Any:
+    """Raises ValueError for what is no YAML."""
     import yaml
 
     try:
@@ -397,21 +398,6 @@ def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:
                 value = resolve(get_attribute(run, value, name, place), run.path)
             return value
     return Name(run.apis.canonical(dotted))
-
-
-def _instantiate(run: Run, arguments: Arguments, place: Place) -> Value:
-    """hydra.utils.instantiate(config): calls the config's _target_ with its other entries."""
-    from ddpdoctor.lint.calls import call
-
-    config = resolve(arguments.get(0, "config") or Unknown(), run.path)
-    held = config.attributes if isinstance(config, Object) else {}
-    entries = config.entries if isinstance(config, Dict) else held
-    target = resolve(entries.get("_target_", Unknown()), run.path)
-    if not isinstance(target, Const) or not isinstance(target.value, str):
-        return Unknown()
-    named = {k: v for k, v in entries.items() if isinstance(k, str) and k[:1] not in "_#"}
-    given = Arguments(arguments.positional[1:], {**named, **arguments.named}, arguments.open)
-    return call(run, by_dotted_path(run, target.value, place), given, place)
 
 
 def _structured(run: Run, arguments: Arguments, place: Place) -> Value:
@@ -501,9 +487,9 @@ _FUNCTIONS: dict[str, Standard] = {
     "io.open": open_file,
     "codecs.open": open_file,
     "json.load": _from_file(json.loads),
-    "yaml.safe_load": _from_file(_yaml),
-    "yaml.load": _from_file(_yaml),
-    "yaml.full_load": _from_file(_yaml),
+    "yaml.safe_load": _from_file(read_yaml),
+    "yaml.load": _from_file(read_yaml),
+    "yaml.full_load": _from_file(read_yaml),
     "json.loads": _from_file(json.loads),
     "omegaconf.OmegaConf.load": _namespace_file,
     "omegaconf.OmegaConf.merge": _merge,
@@ -518,8 +504,6 @@ _FUNCTIONS: dict[str, Standard] = {
     "hydra.utils.get_class": _locate,
     "hydra.utils.get_method": _locate,
     "hydra.utils.get_object": _locate,
-    "hydra.utils.instantiate": _instantiate,
-    "hydra.utils.call": _instantiate,
     "omegaconf.OmegaConf.structured": _structured,
     "sys.path.append": _add_to_search_path,
     "sys.path.insert": _add_to_search_path,

@@ -202,23 +202,6 @@ def test_omegaconf_files_and_merges(check: Check) -> None:
     )
 
 
-def test_hydra_reads_its_configuration(check: Check) -> None:
-    check(
-        """
-    import hydra
-
-    @hydra.main(version_base=None, config_path="conf", config_name="config")
-    def main(cfg):
-        dist.init_process_group("nccl")
-        torch.ones(1, device=cfg.gpu)
-        torch.ones(1, device=2)  # DDP103
-
-    main()
-    """,
-        {"conf/config.yaml": "gpu: 1\n"},
-    )
-
-
 def test_configparser_is_unknown_but_no_obstacle(check: Check) -> None:
     check("""
     import configparser

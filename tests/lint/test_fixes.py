@@ -525,6 +525,44 @@ torch.ones(1).cuda()
 
 
 @pytest.mark.parametrize(
+    ("flag", "repaired"),
+    [
+        (
+            'DEFINE_integer("local_rank", -1, "set by a launcher")',
+            'DEFINE_integer("local_rank", int(os.environ.get("LOCAL_RANK", -1)), '
+            '"set by a launcher")',
+        ),
+        (
+            'DEFINE_integer("gpu", default=0, help="which")',
+            f'DEFINE_integer("gpu", default={RANK}, help="which")',
+        ),
+    ],
+)
+def test_an_absl_flag_takes_its_default_from_the_launcher(
+    train: Path, flag: str, repaired: str
+) -> None:
+    program = f"""
+import os
+
+import torch
+import torch.distributed as dist
+from absl import app, flags
+
+flags.{flag}
+
+
+def main(argv):
+    torch.cuda.set_device(flags.FLAGS.{flag.split('"')[1]})
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+
+
+app.run(main)
+"""
+    assert fixed(train, program) == program.replace(flag, repaired)
+
+
+@pytest.mark.parametrize(
     ("attribute", "repaired"),
     [
         ("x = torch.ones(2)", 'self.register_buffer("x", torch.ones(2), persistent=False)'),
