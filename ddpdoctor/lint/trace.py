@@ -49,14 +49,18 @@ class Process:
         return process
 
 
+DEFAULT_BACKEND = "default"
+
+
 @dataclass(frozen=True)
 class State:
     """The state of a process at an event; each field is a value that may depend on conditions.
 
     current: the device index the process (or thread) is bound to, None while it is unbound.
     started: whether CUDA has been initialised. group: the backend of the open process group, None
-    without one. paired: the device index given to init_process_group(device_id=). visible: what
-    the program itself made of CUDA_VISIBLE_DEVICES before CUDA started, None where untouched.
+    without one, DEFAULT_BACKEND where none was named. paired: the device index given to
+    init_process_group(device_id=). visible: what the program itself made of CUDA_VISIBLE_DEVICES
+    before CUDA started, None where untouched.
     """
 
     current: Value

@@ -7,6 +7,7 @@ from ddpdoctor.lint.branches import leaves, map_value, resolve
 from ddpdoctor.lint.devices import as_device, is_cuda
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.run import UNBOUND, Run
+from ddpdoctor.lint.trace import DEFAULT_BACKEND
 from ddpdoctor.lint.values import (
     Const,
     Device,
@@ -88,7 +89,7 @@ def group(call: Call) -> Value:
         sure=bool(call.api.facts.get("sure", True)),
         api=call.api,
     )
-    run.set_process("group", backend if names and names[0] else Const("default"))
+    run.set_process("group", map_value(backend, run.path, _as_opened))
     if device_id is not None:
         run.set_process("paired", map_value(as_device(device_id, run.path), run.path, index_of))
         start_cuda(run, as_device(device_id, run.path), call.place)
@@ -103,6 +104,12 @@ def _backend(leaf: Value) -> str | None:
     if isinstance(leaf, Name):
         return leaf.name.rpartition(".")[2].lower()
     return None
+
+
+def _as_opened(backend: Value) -> Value:
+    """None is the default backend, unlike None for no group."""
+    is_none = isinstance(backend, Const) and not backend.value
+    return Const(DEFAULT_BACKEND) if is_none else backend
 
 
 def initialized(call: Call) -> Value:

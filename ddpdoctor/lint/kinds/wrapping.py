@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.devices import as_device, is_cpu
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.tensors import (
     device_of,
     devices_of_parts,
     held_in,
+    moved,
 )
 from ddpdoctor.lint.values import (
     Const,
+    Device,
     Name,
     Object,
     Unknown,
@@ -41,15 +43,23 @@ def shard(call: Call) -> Value:
     run = call.run
     module = call.argument("module") or Unknown()
     given = call.argument("device_id")
+    device = None if given is None else as_device(given, run.path)
     run.record(
         "shard",
         call.name,
         call.place,
-        device=None if given is None else as_device(given, run.path),
+        device=device,
         arguments=call.arguments,
         module=module,
         mesh=call.argument("mesh"),
     )
+    # FullyShardedDataParallel moves a CPU module to device_id, fully_shard to the current device.
+    # Without device_id the program has to move it; where it ends up then is not known.
+    if "on" in call.api.facts:
+        moved(run, module, Device(call.api.facts["on"]), call.place)
+    elif is_cpu(device_of(run, module)):
+        target = Unknown() if device is None or isinstance(device, Const) else device
+        moved(run, module, target, call.place)
     return Object(Name(call.name), {"#wrapped": module, "module": module}, call.place)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import is_cpu
 from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.trace import DEFAULT_BACKEND, Event, Trace
 from ddpdoctor.lint.values import Const, Value
 
 
@@ -16,8 +17,11 @@ def check(trace: Trace) -> Iterator[Draft]:
         given = _on_cpu(trace, event, event.device)
         if not given and not any(_on_cpu(trace, event, each) for each in event.detail["listed"]):
             continue
-        backends = trace.alternatives(event, event.state.group)
-        if not backends or not all(isinstance(b, Const) and b.value == "nccl" for b in backends):
+        backends = {_name(leaf) for leaf in trace.alternatives(event, event.state.group)}
+        by_default = DEFAULT_BACKEND in backends
+        if not backends or not backends <= {"nccl", DEFAULT_BACKEND}:
+            continue
+        if by_default and not _has_gpu(trace, event):
             continue
         if not trace.is_distributed(event) or trace.goes_through_cpu(event):
             continue
@@ -25,11 +29,24 @@ def check(trace: Trace) -> Iterator[Draft]:
             "DDP402",
             event.place,
             "the tensor is on the CPU, and NCCL only sends tensors on a GPU",
-            behaviour="every rank gets to this call with a CPU tensor",
+            Severity.WARNING if by_default else Severity.ERROR,
+            behaviour="every rank gets to this call with a CPU tensor"
+            + (", and a group without a named backend is NCCL's alone on a GPU" * by_default),
             symptom='"No backend type associated with device type cpu"',
-            repair="make the tensor on the rank's GPU, or open the group without naming a backend",
+            repair="make the tensor on the rank's GPU, or open the group with "
+            'backend="cpu:gloo,cuda:nccl"',
             fix=on_gpu(trace, event, event.detail["tensor"]) if given else None,
         )
+
+
+def _name(leaf: Value) -> object:
+    return leaf.value if isinstance(leaf, Const) else None
+
+
+def _has_gpu(trace: Trace, event: Event) -> bool:
+    """Whether the rank has used its GPU or chosen one; on the CPU alone the default is gloo."""
+    started = trace.alternatives(event, event.state.started)
+    return trace.binding(event) in ("bound", "constant") or all(map(_name, started))
 
 
 def _on_cpu(trace: Trace, event: Event, device: Value | None) -> bool:

@@ -51,3 +51,25 @@ dist.init_process_group("nccl")
 FSDP(nn.Linear(1, 1), device_id=torch.cuda.current_device())  # DDP103
 """
     )
+
+
+@pytest.mark.parametrize(
+    "shard",
+    [
+        "model = FSDP(model, device_id=local_rank)",
+        "model = FSDP(model)",  # and the program moves it later, where lint may not see it
+        "fully_shard(model)",
+    ],
+)
+def test_a_sharded_module_is_no_longer_on_the_cpu(check: Check, shard: str) -> None:
+    check(
+        IMPORTS
+        + f"""
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = nn.Linear(1, 1)
+{shard}
+loss = model(torch.ones(1).cuda()).mean()
+dist.all_reduce(loss)
+"""
+    )

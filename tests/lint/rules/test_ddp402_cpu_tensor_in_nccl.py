@@ -34,7 +34,16 @@ def test_a_cpu_tensor(check: Check, call: str) -> None:
     assert (found["DDP402"].fix is None) == (".cpu()" in call)
 
 
-@pytest.mark.parametrize("backend", ['"gloo"', "", '"cpu:gloo,cuda:nccl"', "unknown()"])
+@pytest.mark.parametrize("backend", ["", "None", "init_method='env://'"])
+def test_the_default_backend_of_a_machine_with_gpus(check: Check, backend: str) -> None:
+    check(START.format(backend=backend) + "dist.all_reduce(x)  # DDP402: warning\n")
+
+
+def test_the_default_backend_where_no_gpu_is_used(check: Check) -> None:
+    check("dist.init_process_group(); dist.all_reduce(torch.ones(1))")
+
+
+@pytest.mark.parametrize("backend", ['"gloo"', '"cpu:gloo,cuda:nccl"', "unknown()"])
 def test_backends_that_send_from_the_cpu(check: Check, backend: str) -> None:
     check(START.format(backend=backend) + "dist.all_reduce(x)\n")
 
