@@ -15,6 +15,7 @@ from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.options import NAMESPACE, as_option
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.stdlib import LARGEST_CONFIG, by_dotted_path, read_yaml
 from ddpdoctor.lint.values import (
     Arguments,
@@ -44,8 +45,8 @@ def main(call: Call) -> Value:
     path, name = call.argument("path") or Const(None), call.argument("config")
     if not (isinstance(path, Const) and isinstance(name, Const) and isinstance(name.value, str)):
         return Unknown()
-    folder = call.place.module.path.parent / str(path.value or "")
-    data = _Composer(call.run, folder).compose(name.value.removesuffix(".yaml"), "", 0)
+    folders = _folders(call.place.module, str(path.value or ""))
+    data = _Composer(call.run, folders).compose(name.value.removesuffix(".yaml"), "", 0)
     config = _Values(call.run, call.place, data).of(data, "")
 
     def decorate(arguments: Arguments, place: Place) -> Value:
@@ -58,17 +59,26 @@ def main(call: Call) -> Value:
     return Native(decorate)
 
 
-class _Composer:
-    """Puts the files of a folder together as plain data."""
+def _folders(module: Module, path: str) -> list[Path]:
+    """Where a configuration may lie: beside its program, or in a package, "pkg://project.conf"."""
+    _, in_package, package = path.partition("pkg://")
+    if not in_package:
+        return [module.path.parent / path]
+    return [root / package.replace(".", "/") for root in module.roots]
 
-    def __init__(self, run: Run, folder: Path) -> None:
+
+class _Composer:
+    """Puts the files of some folders together as plain data."""
+
+    def __init__(self, run: Run, folders: list[Path]) -> None:
         self._run = run
-        self._folder = folder
+        self._folders = folders
         self._left = _MOST_FILES
 
     def compose(self, file: str, package: str, depth: int) -> dict[str, Any]:
         """A file and its defaults, each in its package, the dotted path where its entries go."""
-        text = self._run.project.data_file(self._folder / f"{file}.yaml")
+        read = self._run.project.data_file
+        text = next(filter(None, (read(folder / f"{file}.yaml") for folder in self._folders)), None)
         self._left -= 1
         if text is None or len(text) > LARGEST_CONFIG or self._left < 0 or depth > _MOST_DEPTH:
             return {}
@@ -100,7 +110,7 @@ class _Composer:
         """`- optimizer: adam` of a list of defaults: the file of that name in that folder."""
         words = group.split()
         path, _, moved = words[-1].partition("@")
-        if path.startswith("hydra/"):
+        if path.strip("/").startswith("hydra/"):
             return
         inner = path.strip("/").replace("/", ".")
         if moved == "_global_":

@@ -95,6 +95,14 @@ def test_files_are_put_together(check: Check, files: dict[str, str], device: str
     )
 
 
+def test_a_configuration_in_a_package(check: Check) -> None:
+    check(
+        MAIN.format(found="DDP103", device="cfg.gpu").replace('"conf"', '"pkg://project.conf"'),
+        {"project/conf/config.yaml": "gpu: 1\n"},
+        entry="project/train.py",
+    )
+
+
 def test_a_file_overrides_its_defaults_unless_it_says_where_it_stands(check: Check) -> None:
     files = {"conf/base.yaml": "gpu: 1\n"}
     config = "defaults:\n  - base\n{where}gpu: null\n"
