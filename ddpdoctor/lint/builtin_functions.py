@@ -7,6 +7,7 @@ from typing import Any
 
 from ddpdoctor.lint import operators
 from ddpdoctor.lint.branches import map_value, resolve, truth
+from ddpdoctor.lint.environment import number
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     COUNTS,
@@ -41,7 +42,7 @@ def call_builtin(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     first = arguments.get(0)
     if first is not None and name in _ON_EACH:
         return map_value(
-            first,
+            number(run, first) if name == "int" else first,
             run.path,
             lambda value: known(
                 run,

@@ -68,6 +68,18 @@ def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
     return value
 
 
+def number(run: Run, text: Value) -> Value:
+    """What int() is given: int(os.environ.get(name)) fails without the variable, so that the
+    program relies on it as with os.environ[name]."""
+    text = resolve(text, run.path)
+    if isinstance(text, Either) and isinstance(text.no, Const) and text.no.value is None:
+        match text.key:
+            case ("true", ("environment", str(name))):
+                run.record("lookup", name, run.place(run.frame.module.tree()), required=True)
+                return text.yes
+    return text
+
+
 def write(run: Run, name: Value, value: Value, place: Place) -> None:
     if not isinstance(name, Const):
         return

@@ -137,6 +137,27 @@ def test_a_program_for_srun_has_no_torchrun_variables(check: Check) -> None:
     """)
 
 
+@pytest.mark.parametrize("read", ['environ.get("SLURM_LOCALID")', 'getenv("SLURM_LOCALID", None)'])
+def test_int_relies_on_a_variable_without_a_default(check: Check, read: str) -> None:
+    found = check(f"""
+    local_rank = int(os.{read})
+    dist.init_process_group("nccl", rank=int(os.environ.get("SLURM_PROCID")))  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    """)
+    assert found["DDP201"].fix is not None
+    added = [edit.content.strip() for edit in found["DDP201"].fix.edits]
+    assert added == ["torch.cuda.set_device(local_rank)"]
+
+
+def test_a_variable_that_is_tried_first_may_be_missing(check: Check) -> None:
+    check("""
+    local_rank = os.environ.get("SLURM_LOCALID") or os.environ["LOCAL_RANK"]
+    torch.cuda.set_device(int(local_rank))
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)
+
+
 def test_each_process_may_be_given_its_own_gpu(check: Check) -> None:
     check("""
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]
