@@ -303,6 +303,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "keeps": running.keeps,
     "kernel": running.kernel,
     "hydra_main": hydra.main,
+    "hydra_store": hydra.store,
     "hydra_instantiate": hydra.instantiate,
 }
 KINDS = frozenset(_KINDS)

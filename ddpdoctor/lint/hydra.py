@@ -1,7 +1,7 @@
 """Hydra: the configuration that a program is started with, and what it makes of it.
 
 @hydra.main names a YAML file, whose list of defaults names others. What they say holds by default,
-as the command line may set it. Configurations that a program registers in code are not known.
+as the command line may set it. So do the fields of a class that is registered under that name.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.options import NAMESPACE, as_option
+from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.stdlib import LARGEST_CONFIG, by_dotted_path, read_yaml
 from ddpdoctor.lint.values import (
     Arguments,
+    Class,
     Const,
     Dict,
     Function,
@@ -33,6 +34,7 @@ from ddpdoctor.lint.values import (
 )
 
 _NOTHING = Arguments()
+_STORE = "hydra's store"
 _MOST_FILES = 60
 _MOST_DEPTH = 12
 _MOST_VALUES = 10_000  # YAML's aliases make few lines mean many values
@@ -47,11 +49,15 @@ def main(call: Call) -> Value:
         return Unknown()
     folders = _folders(call.place.module, str(path.value or ""))
     data = _Composer(call.run, folders).compose(name.value.removesuffix(".yaml"), "", 0)
-    config = _Values(call.run, call.place, data).of(data, "")
+    if data:
+        config = _Values(call.run, call.place, data).of(data, "")
+    else:
+        node = call.run.of_unknown.get((_STORE, name.value), Unknown())
+        config = call_with_options(call.run, resolve(node, call.run.path), call.place)
 
     def decorate(arguments: Arguments, place: Place) -> Value:
         function = arguments.get(0) or Unknown()
-        if data and isinstance(function, Function):
+        if isinstance(function, Function):
             for parameter in function.parameters.params[:1]:
                 function.defaults = {parameter.name.value: config, **function.defaults}
         return function
@@ -65,6 +71,14 @@ def _folders(module: Module, path: str) -> list[Path]:
     if not in_package:
         return [module.path.parent / path]
     return [root / package.replace(".", "/") for root in module.roots]
+
+
+def store(call: Call) -> Value:
+    """ConfigStore.instance().store(name="config", node=Config): a configuration made in code."""
+    name, node = call.argument("name"), call.argument("node")
+    if isinstance(name, Const) and isinstance(node, Class) and call.argument("group") is None:
+        call.run.heap.write(call.run.of_unknown, (_STORE, name.value), node)
+    return Unknown()
 
 
 class _Composer:

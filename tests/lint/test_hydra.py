@@ -103,6 +103,27 @@ def test_a_configuration_in_a_package(check: Check) -> None:
     )
 
 
+def test_a_configuration_that_is_a_class(check: Check) -> None:
+    check("""
+    import hydra
+    from hydra.core.config_store import ConfigStore
+
+    @dataclasses.dataclass
+    class Config:
+        gpu: int = 1  # DDP103: warning
+
+    store = ConfigStore.instance()
+    store.store(name="config", node=Config)
+
+    @hydra.main(version_base=None, config_name="config")
+    def main(cfg: Config):
+        dist.init_process_group("nccl")
+        torch.ones(1, device=cfg.gpu)
+
+    main()
+    """)
+
+
 def test_a_file_overrides_its_defaults_unless_it_says_where_it_stands(check: Check) -> None:
     files = {"conf/base.yaml": "gpu: 1\n"}
     config = "defaults:\n  - base\n{where}gpu: null\n"
