@@ -13,6 +13,7 @@ from ddpdoctor.lint.local_ranks import (
     own_rank_at,
     same_statement,
 )
+from ddpdoctor.lint.named_constants import rank_where_read
 from ddpdoctor.lint.repairs import AddArgument, Change, Repair, Replace, path_to
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Device, Dict, Place, Unknown, Value
@@ -46,7 +47,7 @@ def write_index(trace: Trace, event: Event, written: Place, *, safe: bool = Fals
         return None
     rank = own_rank_at(trace, event, written) or _current(trace, event, written)
     if rank is None:
-        return None
+        return rank_where_read(trace, event, written)
     return Repair("Use the local rank", (Replace(written, rank.text),), safe, rank.imports)
 
 
