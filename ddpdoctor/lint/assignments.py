@@ -80,6 +80,38 @@ def holds_at(place: Place, name: str) -> bool:
     return before or name in _parameters(function_around(place))
 
 
+def can_stand_at(expression: Place, place: Place) -> bool:
+    """Whether an expression of a function (or file) means the same at another place of it, or
+    one of a method that is about its `self` alone in another method of the class."""
+    function, other = function_around(place), function_around(expression)
+    if expression.module is not place.module:
+        return False
+    if other is not function:
+        here, there = _self_of(place), _self_of(expression)
+        if here is None or there is None or here[0] is not there[0] or here[1] != there[1]:
+            return False
+        return _variables(expression, other) <= {here[1]}
+    return all(holds_at(place, name) for name in _variables(expression, function))
+
+
+def _variables(expression: Place, function: cst.FunctionDef | cst.Lambda | None) -> set[str]:
+    """The variables of the function (or file) around an expression that it names."""
+    body = expression.module.tree() if function is None else function.body
+    return names(expression.node) & (assigned(body) | _parameters(function))
+
+
+def _self_of(place: Place) -> tuple[cst.ClassDef, str] | None:
+    """The class whose method a place is in, and what the method calls its instance."""
+    function = function_around(place)
+    if not isinstance(function, cst.FunctionDef) or not function.params.params:
+        return None
+    path = path_to(place.module, function)
+    around = [node for node in path[:-1] if isinstance(node, (cst.ClassDef, cst.FunctionDef))]
+    if not around or not isinstance(around[-1], cst.ClassDef):
+        return None
+    return around[-1], function.params.params[0].name.value
+
+
 def may_be_unset(place: Place, name: str) -> bool:
     """Whether the statements that come before a place give a name a value on some paths only."""
     lines = [line for body, at in blocks_around(place) for line in body[:at]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from ddpdoctor.lint.assignments import can_stand_at
 from ddpdoctor.lint.local_ranks import Code, library_name, own_rank_at
 from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, statement_around
 from ddpdoctor.lint.rewrites import argument_of, code_of
@@ -90,7 +91,7 @@ def register_buffer(keep: Event) -> Repair | None:
 def move_before(load: Event, move: Event) -> Repair | None:
     """Move a module before an optimizer's state is loaded, by the call that moves it later."""
     node = move.place.node
-    if move.place.module is not load.place.module or not isinstance(node, cst.Call):
+    if not isinstance(node, cst.Call) or not can_stand_at(move.place, load.place):
         return None
     if not isinstance(node.func, cst.Attribute) or not isinstance(
         node.func.value, (cst.Name, cst.Attribute)
@@ -102,11 +103,12 @@ def move_before(load: Event, move: Event) -> Repair | None:
 
 
 def move_and_wrap(trace: Trace, wrap: Event, device: Place | None = None) -> Repair | None:
-    """Wrap a module that is on its GPU: on this device if given, else on device_ids[0]."""
+    """Wrap a module that is on its GPU: on this device if it has a name there, else on
+    device_ids[0]."""
     module = argument_of(wrap.place, "module", position=0)
     if module is None:
         return None
-    if device is None:
+    if device is None or not can_stand_at(device, wrap.place):
         device = first_device(wrap)
     where = own_rank_at(trace, wrap, module) if device is None else Code(code_of(device))
     if where is None:

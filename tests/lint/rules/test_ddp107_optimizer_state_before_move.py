@@ -82,3 +82,44 @@ def test_a_program_that_never_becomes_distributed(check: Check) -> None:
 
 def test_a_state_of_something_unknown(check: Check) -> None:
     check(START + "unknown().load_state_dict(state)\nnn.Linear(1, 1).cuda()\n")
+
+
+def test_the_repair_moves_what_the_loading_function_can_name(check: Check) -> None:
+    found = check(
+        START
+        + """
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(1, 1)
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.resume()
+        self.model.cuda()
+
+    def resume(self):
+        self.optimizer.load_state_dict(state["optimizer"])  # DDP107
+
+Trainer()
+"""
+    )
+    fix = found["DDP107"].fix
+    assert fix is not None
+    assert [edit.content.strip() for edit in fix.edits] == ["self.model.cuda()"]
+
+
+def test_no_repair_by_names_of_another_function(check: Check) -> None:
+    found = check(
+        START
+        + """
+def resume(optimizer):
+    optimizer.load_state_dict(state["optimizer"])  # DDP107
+
+def main():
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    resume(optimizer)
+    model.cuda()
+
+main()
+"""
+    )
+    assert found["DDP107"].fix is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from ddpdoctor.findings import Finding
     from tests.lint.conftest import Check
 
 START = """
@@ -44,3 +45,42 @@ model = DDP(inner)
 )
 def test_a_move_that_changes_nothing(check: Check, program: str) -> None:
     check(START + program)
+
+
+def edits(finding: Finding) -> list[str]:
+    assert finding.fix is not None
+    return [edit.content for edit in finding.fix.edits]
+
+
+def test_the_repair_moves_the_module_where_it_is_wrapped(check: Check) -> None:
+    found = check(
+        START
+        + """
+device = torch.device("cuda", local_rank)
+model = DDP(nn.Linear(1, 1))
+model.to(device)  # DDP306
+"""
+    )
+    assert edits(found["DDP306"]) == ["nn.Linear(1, 1).to(device)"]
+
+
+def test_the_repair_names_nothing_that_another_function_knows(check: Check) -> None:
+    found = check(
+        """
+class Strategy:
+    def __init__(self):
+        self.local_rank = int(os.environ["LOCAL_RANK"])
+        torch.cuda.set_device(self.local_rank)
+        dist.init_process_group("nccl")
+
+    def wrap(self, model):
+        return DDP(model)
+
+    def to_device(self, model, device=None):
+        return model.to(device if device is not None else self.local_rank)  # DDP306
+
+strategy = Strategy()
+strategy.to_device(strategy.wrap(nn.Linear(1, 1)))
+"""
+    )
+    assert edits(found["DDP306"]) == ["model.to(self.local_rank)"]
