@@ -97,7 +97,18 @@ def can_stand_at(expression: Place, place: Place) -> bool:
 def _variables(expression: Place, function: cst.FunctionDef | cst.Lambda | None) -> set[str]:
     """The variables of the function (or file) around an expression that it names."""
     body = expression.module.tree() if function is None else function.body
-    return names(expression.node) & (assigned(body) | _parameters(function))
+    return _read_in(expression.node) & (assigned(body) | _parameters(function))
+
+
+def _read_in(node: cst.CSTNode) -> set[str]:
+    """The variables in an expression: no names of attributes or of arguments."""
+    if isinstance(node, cst.Name):
+        return {node.value}
+    inner: list[cst.CSTNode] = [node.value] if isinstance(node, _NAMED) else list(children(node))
+    return {name for part in inner for name in _read_in(part)}
+
+
+_NAMED = (cst.Attribute, cst.Arg)
 
 
 def _self_of(place: Place) -> tuple[cst.ClassDef, str] | None:
