@@ -236,7 +236,7 @@ def _construct_library_base(
 
     for base in cls.library_bases():
         api = run.apis.call(run.apis.canonical(base))
-        if api is not None and api.does in ("framework", "group", "bind"):
+        if api is not None and api.does in ("framework", "command_line", "group", "bind"):
             made = call_library(run, base, arguments, place)
-            if isinstance(made, Object) and "#settings" in made.attributes:
-                instance.attributes["#settings"] = made.attributes["#settings"]
+            if isinstance(made, Object):
+                instance.attributes.update(made.attributes)

@@ -10,7 +10,7 @@ from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.devices import as_device
-from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_framework
+from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.processes import run_thread
@@ -255,6 +255,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "initialized": process.initialized,
     "framework": run_framework,
     "runs": run_framework,
+    "command_line": run_command_line,
     "rank_zero": rank_zero,
     "mesh": process.mesh,
     "subgroup": process.subgroup,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ddpdoctor.lint.attributes import class_attribute, named_value
+from ddpdoctor.lint.attributes import class_attribute, get_attribute, named_value
 from ddpdoctor.lint.branches import leaves, resolve
+from ddpdoctor.lint.options import call_with_options
 from ddpdoctor.lint.tensors import kind_of, moved
 from ddpdoctor.lint.values import (
     Arguments,
     Class,
     Const,
     Device,
+    Dict,
     Function,
     Method,
     Name,
@@ -54,6 +56,31 @@ def run_framework(call: Call) -> Value:
         run.heap.write(made.attributes, "module", module)
     parts = facts.get("parts")
     return made if parts is None else Sequence((made, *[Unknown()] * (parts - 1)), "tuple")
+
+
+def run_command_line(call: Call) -> Value:
+    """LightningCLI(Model, Data): makes them and a trainer, and trains unless told not to."""
+    from ddpdoctor.lint.calls import call as call_value
+
+    run, facts = call.run, call.api.facts
+    attributes: dict[Any, Value] = {}
+    for name in ("model", "datamodule"):
+        cls = call.argument(name)
+        if cls is not None:
+            attributes[name] = call_with_options(run, cls, call.place)
+    settings = call.argument("settings")
+    entries = settings.entries if isinstance(settings, Dict) else {}
+    trainer = call_value(
+        run,
+        call.argument("trainer") or Name(facts["makes"]),
+        Arguments(named={str(name): value for name, value in entries.items()}),
+        call.place,
+    )
+    runs = call.argument("runs")
+    if not (isinstance(runs, Const) and runs.value is False):
+        fit = get_attribute(run, trainer, facts["method"], call.place)
+        call_value(run, fit, Arguments(named=attributes), call.place)
+    return Object(Name(call.name), {**attributes, "trainer": trainer}, call.place)
 
 
 def open_group_and_bind(call: Call) -> None:

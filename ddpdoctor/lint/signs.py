@@ -7,7 +7,7 @@ import re
 from ddpdoctor.lint.apis import Apis
 
 # Calls that make a program a job of several ranks, in the words of rules/apis.
-_OPENING = frozenset({"group", "framework", "wrap", "shard", "mesh", "spawn"})
+_OPENING = frozenset({"group", "framework", "command_line", "wrap", "shard", "mesh", "spawn"})
 
 # Without a main guard: a loop, a block or a call that is a statement at the top level. Modules
 # that are only imported have definitions and assignments there, now and then a call.

@@ -283,3 +283,47 @@ def test_fabric_makes_tensors_on_its_own_device(check):
         net(torch.ones(2, device=fabric.device))
         """
     )
+
+
+CLI = (
+    MODEL
+    + """
+    def training_step(self, batch, index):
+        torch.ones(2).cuda()
+        return self.fc(torch.ones(2, device="cuda:0"))  # DDP103
+
+class Data(pl.LightningDataModule):
+    def __init__(self, device="cpu"):
+        self.mean = torch.ones(2, device=device)
+
+    def train_dataloader(self):
+        torch.ones(2, device="cuda:1")  # DDP103
+
+from lightning.pytorch.cli import LightningCLI
+"""
+)
+SETTINGS = 'trainer_defaults={"strategy": "ddp", "devices": 4}'
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        f"LightningCLI(Net, Data, {SETTINGS})",
+        f"cli = LightningCLI(Net, Data, {SETTINGS}, run=False)\n"
+        "cli.trainer.fit(cli.model, datamodule=cli.datamodule)",
+        "class Cli(LightningCLI):\n    def add_arguments_to_parser(self, parser):\n        pass\n\n"
+        f"cli = Cli(Net, Data, {SETTINGS}, run=False)\n"
+        "cli.trainer.fit(cli.model, cli.datamodule)",
+        "class Trainer(pl.Trainer):\n    pass\n\n"
+        f"LightningCLI(model_class=Net, datamodule_class=Data, trainer_class=Trainer, {SETTINGS})",
+    ],
+)
+def test_the_command_line_makes_and_trains(check, start):
+    check(CLI + start)
+
+
+@pytest.mark.parametrize(
+    "start", [f"LightningCLI(Net, Data, {SETTINGS}, run=False)", "LightningCLI(Net, Data)"]
+)
+def test_a_command_line_that_does_not_train_or_may_be_for_one_gpu(check, start):
+    check(CLI.replace("  # DDP103", "") + start)

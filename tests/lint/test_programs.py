@@ -115,6 +115,7 @@ def test_a_module_that_runs_nothing_is_no_script(tmp_path: Path, module: str) ->
         "import pytorch_lightning as pl\ntrainer = pl.Trainer(devices=2)\n",
         "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(model)\n",
         "import horovod.torch as hvd\nhvd.init()\n",
+        "from lightning.pytorch.cli import LightningCLI\nLightningCLI(Net)\n",
     ],
 )
 def test_frameworks_open_groups_too(tmp_path: Path, script: str) -> None:
