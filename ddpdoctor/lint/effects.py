@@ -297,6 +297,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "loader": running.keeps,
     "option": running.option,
     "flag": running.flag,
+    "annotated": running.annotated,
     "command": running.command,
     "command_group": running.command_group,
     "subcommand": running.subcommand,

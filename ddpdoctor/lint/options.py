@@ -63,6 +63,12 @@ def parser_method(
     if name == "add_argument":
         _add_argument(run, options, arguments, place)
         return Unknown()
+    if name == "add_arguments":  # of simple_parsing: the fields of a class
+        destination = arguments.get(1, "dest")
+        if isinstance(destination, Const):
+            record = call_with_options(run, arguments.get(0) or Unknown(), place)
+            run.heap.write(options.entries, destination.value, record)
+        return Unknown()
     if name in ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers"):
         return parser
     if name == "add_parser":

@@ -62,6 +62,64 @@ torch.ones(1, device=f"cuda:{options.gpu}")
     )
 
 
+@pytest.mark.parametrize("library", ["pyrallis", "draccus"])
+def test_a_record_that_annotates_the_function(check, library):
+    check(
+        SETUP
+        + f"""
+import {library}
+
+@dataclasses.dataclass
+class Options:
+    gpu: int = 0  # DDP103: warning
+
+@{library}.wrap()
+def main(options: Options):
+    setup()
+    torch.ones(1, device=options.gpu)
+    torch.ones(2, device={library}.parse(config_class=Options).gpu)
+
+main()
+"""
+    )
+
+
+def test_a_record_among_the_options_of_a_parser(check):
+    check(
+        SETUP
+        + """
+from simple_parsing import ArgumentParser
+
+@dataclasses.dataclass
+class Options:
+    gpu: int = 0  # DDP103: warning
+
+parser = ArgumentParser()
+parser.add_argument("--card", default=1)  # DDP103: warning
+parser.add_arguments(Options, dest="options")
+args = parser.parse_args()
+setup()
+torch.ones(1, device=args.options.gpu)
+torch.ones(1, device=args.card)
+"""
+    )
+
+
+@pytest.mark.parametrize("parser", ["jsonargparse.ArgumentParser", "configargparse.ArgParser"])
+def test_parsers_that_take_what_argparse_takes(check, parser):
+    check(
+        SETUP
+        + f"""
+import {parser.partition(".")[0]}
+
+parser = {parser}()
+parser.add_argument("--gpu", type=int, default=1)  # DDP103: warning
+setup()
+torch.ones(1, device=parser.parse_args().gpu)
+"""
+    )
+
+
 def test_absl_passes_the_rest_of_the_command_line(check):
     check(
         SETUP

@@ -163,6 +163,26 @@ def flag(call: Call) -> Value:
     return flag_option(call.run, flags, call.arguments, call.place)
 
 
+def annotated(call: Call) -> Value:
+    """@pyrallis.wrap(): the command line fills the class that annotates the first parameter."""
+    from ddpdoctor.lint.expressions import evaluate
+    from ddpdoctor.lint.options import call_with_options
+
+    run = call.run
+
+    def decorate(arguments: Arguments, place: Place) -> Value:
+        function = arguments.get(0) or Unknown()
+        if isinstance(function, Function):
+            for parameter in function.parameters.params[:1]:
+                if parameter.annotation is not None:
+                    cls = evaluate(run, parameter.annotation.annotation)
+                    config = call_with_options(run, resolve(cls, run.path), place)
+                    function.defaults = {**function.defaults, parameter.name.value: config}
+        return function
+
+    return Native(decorate)
+
+
 def command(call: Call) -> Value:
     """fire.Fire(main): runs it, its parameters being options; of a dataclass, makes one."""
     from ddpdoctor.lint.commands import run_component
