@@ -9,6 +9,7 @@ from ddpdoctor.lint import operators
 from ddpdoctor.lint.branches import map_value, resolve, truth
 from ddpdoctor.lint.environment import number
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
@@ -122,8 +123,19 @@ def _range(run: Run, arguments: Arguments, place: Place) -> Value:
     return Sequence((), open=True)
 
 
+def _iterated(run: Run, value: Value | None) -> Value:
+    """What a loop over a value gets, where a class of the program says so."""
+    from ddpdoctor.lint.expressions import items_of
+
+    value = Unknown() if value is None else resolve(value, run.path)
+    if not isinstance(value, Object) or not isinstance(value.cls, Class):
+        return value
+    items, complete = items_of(run, value)
+    return Sequence(items, open=not complete)
+
+
 def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
-    value = arguments.get(0, "iterable")
+    value = _iterated(run, arguments.get(0, "iterable"))
     if isinstance(value, Sequence) and not value.open:
         pairs = [
             Sequence((Const(position), item), "tuple") for position, item in enumerate(value.items)
@@ -134,7 +146,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
-    columns = [resolve(value, run.path) for value in arguments.positional]
+    columns = [_iterated(run, value) for value in arguments.positional]
     if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
         rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
         return Sequence(tuple(Sequence(row, "tuple") for row in rows))
@@ -208,9 +220,9 @@ def _next(run: Run, arguments: Arguments, place: Place) -> Value:
     return member if member is not None else _first_of(run, arguments, place)
 
 
-def _same(run: Run, arguments: Arguments, place: Place) -> Value:
+def _iter(run: Run, arguments: Arguments, place: Place) -> Value:
     value = arguments.get(0)
-    return Sequence((), open=True) if value is None else value
+    return Sequence((), open=True) if value is None else _iterated(run, value)
 
 
 def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:
@@ -237,6 +249,8 @@ def _getattr(run: Run, arguments: Arguments, place: Place) -> Value:
         by_default = Arguments((receiver, name.default, *arguments.positional[2:]))
         key = ("==", name.key, name.default.value)
         return either(key, True, _getattr(run, by_default, place), Unknown())
+    if receiver is not None and isinstance(name, Text):
+        return attribute_by_text(run, receiver, name, arguments.get(2), place)
     if receiver is None or not isinstance(name, Const) or not isinstance(name.value, str):
         return Unknown()
     value = get_attribute(run, receiver, name.value, place)
@@ -366,13 +380,14 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "frozenset": _sequence_of("set"),
     "sorted": _sequence_of("list"),
     "reversed": _sequence_of("list"),
-    "iter": _same,
+    "iter": _iter,
     "dict": _dict,
     "map": _map,
     "next": _next,
     "min": _extreme(True),
     "max": _extreme(False),
     "getattr": _getattr,
+    "eval": eval_name,
     "setattr": _setattr,
     "object.__setattr__": _setattr,
     "hasattr": _hasattr,

@@ -220,6 +220,11 @@ class Trace:
             return indices[0]
         return None
 
+    def asked_in_thread(self, index: Value) -> Event | None:
+        """The current_device() of a thread that gave an index, 0 as the thread has no device."""
+        asked = (event for event in self.of("current") if event.process.kind == "thread")
+        return next((event for event in asked if event.place == index.origin), None)
+
     def before(self, event: Event) -> Iterator[Event]:
         """What the same process did earlier on a path that leads to the event."""
         for other in self.events:

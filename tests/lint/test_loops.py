@@ -56,6 +56,29 @@ while not done():
     )
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for index in Indices():",
+        "for _, index in enumerate(Indices()):",
+        "for index, _ in zip(Indices(), range(9)):",
+        "for index in [next(iter(Indices()))]:",
+    ],
+)
+def test_the_items_of_an_iterable_class(check: Check, loop: str) -> None:
+    check(
+        FLAG
+        + f"""
+class Indices:
+    def __iter__(self):
+        torch.cuda.set_device(1)  # DDP103
+        yield 1  # DDP103
+{loop}
+    torch.ones(1, device=index)
+"""
+    )
+
+
 def test_a_loop_over_nothing_does_not_run(check: Check) -> None:
     check(
         FLAG

@@ -20,6 +20,8 @@ def check(trace: Trace) -> Iterator[Draft]:
         constant = trace.constant_index(event, event.device)
         if constant is None or not trace.is_distributed(event) or trace.is_isolated(event):
             continue
+        if trace.asked_in_thread(constant):
+            continue  # DDP209: the thread has no device of its own
         option = constant.given if isinstance(constant, Unknown) else None
         number = constant.default if isinstance(constant, Unknown) else constant
         written = constant.origin or event.place

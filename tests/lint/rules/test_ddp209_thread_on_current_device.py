@@ -68,3 +68,36 @@ for x in torch.utils.data.DataLoader([], num_workers=2, pin_memory=True):
     x.cuda(non_blocking=True)
 """
     )
+
+
+def test_a_thread_that_asks_for_its_current_device(check: Check) -> None:
+    found = check(
+        """
+        local_rank = int(os.environ["LOCAL_RANK"])
+        torch.cuda.set_device(local_rank)
+        dist.init_process_group("nccl")
+
+        def prefetch(batches, out):
+            device = torch.device("cuda", torch.cuda.current_device())  # DDP209
+            for batch in batches:
+                out.append(batch.to(device))
+
+        threading.Thread(target=prefetch, args=([torch.ones(1)], [])).start()
+        """
+    )
+    assert [related.message for related in found["DDP209"].related] == ["takes effect here"]
+
+
+def test_a_thread_that_is_told_the_device_of_its_process(check: Check) -> None:
+    check(
+        """
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+
+        def prefetch(device):
+            torch.ones(1).to(device)
+
+        device = torch.device("cuda", torch.cuda.current_device())
+        threading.Thread(target=prefetch, args=(device,)).start()
+        """
+    )
