@@ -124,6 +124,31 @@ CHOICES = {
         parser.add_argument("--function", default="work")
         getattr(sys.modules[__name__], parser.parse_args().function)()
         """,
+    "name with a part that is not known": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--how", default="none")
+        options = parser.parse_args()
+
+        class Jobs:
+            def run_slowly(self):
+                work()
+
+            def run_quickly(self):
+                pass
+
+        if options.how != "none":
+            getattr(Jobs(), "run_%s" % options.how)()
+        """,
+    "name of a function of another file, a part not known": """
+        import jobs.train
+        getattr(jobs.train, f"{input()}un")(work)
+        """,
+    "name that is evaluated": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--function", default="run")
+        import jobs.train
+        eval("jobs.train." + parser.parse_args().function)(work)
+        """,
     "name in a dictionary of the file": """
         globals()["work"]()
         """,

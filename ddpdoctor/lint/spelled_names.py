@@ -1,0 +1,97 @@
+"""Names that a program puts together as text: getattr(module, f"init_{launcher}"), eval(name)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ddpdoctor.lint.branches import split
+from ddpdoctor.lint.operators import entry_at_choice
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Dict,
+    ModuleValue,
+    Object,
+    Place,
+    Text,
+    Unknown,
+    Value,
+    either,
+)
+
+
+def attribute_by_text(
+    run: Run, receiver: Value, name: Text, otherwise: Value | None, place: Place
+) -> Value:
+    """getattr(receiver, f"build_{part}", otherwise): each attribute whose name fits.
+
+    Without `otherwise` the name is one of those, as the program goes on.
+    """
+    from ddpdoctor.lint.attributes import get_attribute
+
+    around = _around_the_unknown(name)
+    names = _names_of(receiver)
+    if around is None or names is None:
+        return Unknown()
+    before, unknown, after = around
+    fitting = {
+        each[len(before) : len(each) - len(after)]: each
+        for each in names
+        if each.startswith(before) and each.endswith(after) and len(each) > len(before + after)
+    }
+    entries = {part: get_attribute(run, receiver, each, place) for part, each in fitting.items()}
+    return entry_at_choice(Dict(entries), unknown, otherwise)
+
+
+def _around_the_unknown(name: Text) -> tuple[str, Unknown, str] | None:
+    """The text in front of the only part that is not known, that part, and the text behind."""
+    unknown = [part for part in name.parts if isinstance(part, Value)]
+    if len(unknown) != 1 or not isinstance(unknown[0], Unknown):
+        return None
+    position = name.parts.index(unknown[0])
+    before, after = name.parts[:position], name.parts[position + 1 :]
+    return "".join(map(str, before)), unknown[0], "".join(map(str, after))
+
+
+def _names_of(receiver: Value) -> set[str] | None:
+    """The attributes of something of the program; None for anything else."""
+    spaces: list[dict[Any, Value]] = []
+    cls = receiver.cls if isinstance(receiver, Object) else receiver
+    if isinstance(receiver, ModuleValue):
+        spaces.append(receiver.module.variables)
+    elif isinstance(cls, Class):
+        spaces += [each.namespace for each in cls.ancestors() if isinstance(each, Class)]
+    else:
+        return None
+    return {name for space in spaces for name in space if isinstance(name, str)}
+
+
+def eval_name(run: Run, arguments: Arguments, place: Place) -> Value:
+    """eval("models." + name): the value of a dotted name, as any other text is unknown."""
+    text = arguments.get(0)
+    if isinstance(text, Const) and isinstance(text.value, str):
+        return _of_dotted_name(run, text.value.strip(), place)
+    if isinstance(text, Unknown):
+        text = Text((text,))
+    around = _around_the_unknown(text) if isinstance(text, Text) else None
+    if around is None or not isinstance(around[1].default, Const):
+        return Unknown()
+    before, unknown, after = around
+    default = unknown.default.value
+    value = _of_dotted_name(run, f"{before}{default}{after}".strip(), place)
+    return either(("==", unknown.key, default), True, value, Unknown())
+
+
+def _of_dotted_name(run: Run, dotted: str, place: Place) -> Value:
+    from ddpdoctor.lint.attributes import get_attribute
+    from ddpdoctor.lint.expressions import look_up
+
+    head, *rest = dotted.split(".")
+    if not all(part.isidentifier() for part in (head, *rest)):
+        return Unknown()
+    value = look_up(run, head)
+    for name in rest:
+        value = split(run, value, lambda receiver, n=name: get_attribute(run, receiver, n, place))
+    return value
