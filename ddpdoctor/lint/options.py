@@ -142,6 +142,8 @@ def _option(
         default = None
     if default is not None:
         default = resolve(default, run.path)
+    if isinstance(default, Sequence):
+        return as_default(default)
     if isinstance(default, (Index, Either)) or (
         default is not None and not isinstance(default, Const)
     ):
@@ -221,8 +223,17 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
     return instance
 
 
+def as_default(default: Sequence) -> Sequence:
+    """A list that the user can replace: its items are known by default, their number never."""
+    if not all(isinstance(item, Const) for item in default.items):
+        return default
+    return Sequence(default.items, default.kind, open=True, origin=default.origin)
+
+
 def as_option(flag: str, default: Value, place: Place) -> Value:
     """What the command line can set: unknown, with its default."""
+    if isinstance(default, Sequence):
+        return as_default(default)
     if not isinstance(default, Const):
         return default
     option = Unknown(("option", flag, place), default=default, given=flag, origin=default.origin)

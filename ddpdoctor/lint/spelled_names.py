@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ddpdoctor.lint.branches import split
@@ -79,7 +80,7 @@ def eval_name(run: Run, arguments: Arguments, place: Place) -> Value:
     if around is None or not isinstance(around[1].default, Const):
         return Unknown()
     before, unknown, after = around
-    default = unknown.default.value
+    default = around[1].default.value
     value = _of_dotted_name(run, f"{before}{default}{after}".strip(), place)
     return either(("==", unknown.key, default), True, value, Unknown())
 
@@ -93,5 +94,5 @@ def _of_dotted_name(run: Run, dotted: str, place: Place) -> Value:
         return Unknown()
     value = look_up(run, head)
     for name in rest:
-        value = split(run, value, lambda receiver, n=name: get_attribute(run, receiver, n, place))
+        value = split(run, value, partial(get_attribute, run, name=name, place=place))
     return value

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ddpdoctor.lint import operators
+from ddpdoctor.lint import ini_files, operators
 from ddpdoctor.lint.branches import Dead, resolve
-from ddpdoctor.lint.options import NAMESPACE, PARSER, new_parser, parser_method
+from ddpdoctor.lint.options import NAMESPACE, PARSER, as_default, new_parser, parser_method
 from ddpdoctor.lint.processes import (
     EXECUTOR,
     PROCESSES,
@@ -57,6 +57,10 @@ def standard_method(
         return None
     if owner == PARSER:
         return parser_method(run, receiver, name, arguments, place)
+    if owner in ini_files.PARSERS:
+        return ini_files.parser_method(run, receiver, name, arguments, place)
+    if owner == ini_files.SECTION:
+        return ini_files.section_method(run, receiver, name, arguments)
     if owner in (*PROCESSES, THREAD) and name == "start":
         return start(run, receiver, owner, place)
     if owner == EXECUTOR and name in ("submit", "map"):
@@ -220,6 +224,8 @@ def _override(run: Run, config: Object, above: str) -> None:
                 origin=value.origin,
             )
             run.heap.write(config.attributes, key, setting)
+        elif isinstance(value, Sequence):
+            run.heap.write(config.attributes, key, as_default(value))
 
 
 def _merge(run: Run, arguments: Arguments, place: Place) -> Value:

@@ -329,6 +329,35 @@ def test_defaults_that_a_configuration_file_replaces(check: Check) -> None:
     )
 
 
+LISTS_OF_GPUS = {
+    "setting": """
+        from yacs.config import CfgNode
+
+        config = CfgNode()
+        config.GPUS = (0,)
+        config.merge_from_file("job.yaml")
+        gpus = list(config.GPUS)
+        """,
+    "option": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus", nargs="+", type=int, default=[0])
+        gpus = parser.parse_args().gpus
+        """,
+}
+
+
+@pytest.mark.parametrize("given", LISTS_OF_GPUS)
+def test_a_list_that_the_user_replaces_may_be_longer(check: Check, given: str) -> None:
+    check(
+        dedent(LISTS_OF_GPUS[given])
+        + dedent("""
+        if len(gpus) > 1:
+            dist.init_process_group("nccl")  # DDP201
+        model = DDP(nn.Linear(2, 2).cuda())  # DDP101
+        """)
+    )
+
+
 def test_settings_copied_key_by_key(check: Check) -> None:
     """A table that is written under unknown keys may hold any of them: no default is certain."""
     check(
