@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint import operators
+from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.attributes import (
     import_from,
     import_module,
@@ -21,6 +21,7 @@ from ddpdoctor.lint.expressions import binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
+    Arguments,
     Const,
     Dict,
     Name,
@@ -294,6 +295,10 @@ def _annotated(run: Run, node: cst.AnnAssign) -> None:
 
 def _augmented(run: Run, node: cst.AugAssign) -> None:
     old = evaluate(run, node.target)
+    if isinstance(old, Name) and old.name == "os.environ":  # os.environ |= {...}
+        given = Arguments((evaluate(run, node.value),))
+        environment.call_method(run, "update", given, run.place(node))
+        return
     kind = operators.OF_ASSIGNMENT.get(type(node.operator), cst.Add)
     assign(run, node.target, binary(run, kind, old, evaluate(run, node.value), run.place(node)))
 

@@ -202,12 +202,53 @@ def test_omegaconf_files_and_merges(check: Check) -> None:
     )
 
 
-def test_configparser_is_unknown_but_no_obstacle(check: Check) -> None:
+INI = """
+[DEFAULT]
+card = 2
+
+[train]
+GPU = 1
+device = cuda:%(card)s
+distributed = yes
+"""
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        'config.getint("train", "gpu")',
+        'config.getint("train", "GPU", fallback=None)',
+        'int(config["train"]["gpu"])',
+        'config["train"].getint("gpu", 0)',
+        'config["train"]["device"]',
+        'config.get("train", "device")',
+        '1 if config.getboolean("train", "distributed") else None',
+    ],
+)
+def test_configparser_reads_its_file(check: Check, device: str) -> None:
+    mark = "  # DDP103"
+    on_use = mark if device.startswith("1 if") else ""
+    check(
+        f"""
+    import configparser
+    config = configparser.ConfigParser()
+    config.read("train.ini"){"" if on_use else mark}
+    dist.init_process_group("nccl")
+    torch.ones(1, device={device}){on_use}
+    """,
+        {"train.ini": INI},
+    )
+
+
+def test_what_configparser_takes_where_a_file_is_silent(check: Check) -> None:
     check("""
     import configparser
     config = configparser.ConfigParser()
-    config.read("config.ini")
+    config.read(["missing.ini", sys.argv[1]])
     dist.init_process_group("nccl")
     torch.ones(1, device=config.getint("train", "gpu"))
-    torch.ones(1, device=2)  # DDP103
+    torch.ones(1, device=config.getint("train", "gpu", fallback=2))  # DDP103: warning
+    torch.ones(1, device=config.getint("train", "gpu", fallback=int(os.environ["LOCAL_RANK"])))
+    config.read_string("[train]\\ngpu = x")
+    torch.ones(1, device=config.getint("train", "gpu"))
     """)

@@ -85,6 +85,7 @@ def test_a_rank_variable_of_the_launcher_beats_the_default(check: Check) -> None
         'os.environ.update(GPU="2")',
         'os.environ.update({"GPU": "2"})',
         'os.environ.setdefault("GPU", "2")',
+        'os.environ |= {"GPU": "2"}',
     ],
 )
 def test_what_the_program_writes_it_reads_back(check: Check, write: str) -> None:
