@@ -300,12 +300,20 @@ def _sliced(run: Run, container: Value, node: cst.Subscript) -> Value:
         for bound in (part.lower, part.upper, part.step):
             value = Const(None) if bound is None else evaluate(run, bound)
             if not isinstance(value, Const) or not isinstance(value.value, (int, type(None))):
-                return Sequence(container.items, container.kind, open=True)
+                return _some_of(container)
             bounds.append(value.value)
+        if container.open and bounds != [None, None, None]:
+            return _some_of(container)
         return Sequence(container.items[slice(*bounds)], container.kind, open=container.open)
     if isinstance(container, Object) and "#device" in container.attributes:
         return container
     return Unknown()
+
+
+def _some_of(container: Sequence) -> Sequence:
+    """A slice with bounds or items that are not all known, so that no number is surely in it."""
+    items = tuple(item for item in container.items if not isinstance(item, (Const, Unknown)))
+    return Sequence(items, container.kind, open=True)
 
 
 def _tuple(run: Run, node: cst.Tuple) -> Value:

@@ -192,7 +192,7 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
         return
     value = resolve(value, run.path)
     if isinstance(value, Object) and kind_of(value) == "tensor" and not is_state(value):
-        run.record(
+        event = run.record(
             "keep",
             name,
             place,
@@ -203,6 +203,7 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
             instead=f'self.register_buffer("{name}", ..., persistent=False), which moves with the '
             "module",
         )
+        run.heap.write(value.attributes, "#kept", Const(event))
     if isinstance(value, (Dict, Sequence)):
         for held in held_in(value):
             if kind_of(held) == "module":
@@ -244,7 +245,7 @@ def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
     known = left if kind_of(left) == "tensor" else right
     marks = {}
     if isinstance(known, Object) and kind_of(left) != kind_of(right):
-        names = ("scalar", "made")
+        names = ("scalar", "made", "kept")
         marks = {n: known.attributes[f"#{n}"] for n in names if f"#{n}" in known.attributes}
     return new_tensor(run, device_of(run, known), place, **marks)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import register_buffer
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Object, Place
+from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.values import Const, Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -22,7 +22,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             (event.detail["left"], left_owner, event.device, event.detail["other"]),
             (event.detail["right"], right_owner, event.detail["other"], event.device),
         ):
-            keep = kept.get(id(value)) or kept.get(id(owner))
+            keep = kept.get(id(value)) or kept.get(id(owner)) or _made_of(value)
             if keep is None or keep.place in reported:
                 continue
             if not (is_cpu(at) and is_cuda(other)) or _is_scalar(value):
@@ -40,6 +40,12 @@ def check(trace: Trace) -> Iterator[Draft]:
                 related=((event.place, "meets a tensor on the GPU here"),),
                 fix=register_buffer(keep),
             )
+
+
+def _made_of(value: object) -> Event | None:
+    """The keeping of the tensor that a value was computed from without any other tensor."""
+    mark = value.attributes.get("#kept") if isinstance(value, Object) else None
+    return mark.value if isinstance(mark, Const) else None
 
 
 def _is_scalar(value: object) -> bool:

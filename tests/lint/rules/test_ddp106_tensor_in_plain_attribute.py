@@ -32,6 +32,8 @@ class Net(nn.Module):
         ("self.scale = torch.ones(2)", "x * self.scale"),
         ("self.scale = torch.ones(2).float()", "self.scale * x"),
         ("self.table = torch.zeros(4, 2)", "torch.cat([x, self.table])"),
+        ("self.scale = torch.ones(2) * 20", "x / (self.scale + 1e-3)"),
+        ("self.scale = torch.ones(2)", "x * self.scale.view(1, -1)[:, :2]"),
         ("self.parts = [nn.Linear(2, 2)]", "self.parts[0](x)"),
         ('self.parts = {"a": nn.Linear(2, 2)}', 'self.parts["a"](x)'),
     ],
