@@ -18,8 +18,8 @@ def check(trace: Trace) -> Iterator[Draft]:
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
         wrong = next((v for v in named_devices(event) if _is_global(trace, event, v)), None)
-        if wrong is None:
-            continue
+        if wrong is None or _is_current(trace, event, wrong):
+            continue  # of the current device it is the binding that has to change
         if id(event.place.node) in seen:
             continue
         seen.add(id(event.place.node))
@@ -34,6 +34,15 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="use int(os.environ['LOCAL_RANK']), or rank % torch.cuda.device_count()",
             fix=write_local_rank(trace, event, trace.alternatives(event, wrong)[0]),
         )
+
+
+def _is_current(trace: Trace, event: Event, value: Value) -> bool:
+    """Whether an event takes over the device that the process is bound to: current_device(), or
+    the device of a tensor or module that is there."""
+    asked = {query.place for query in trace.of("current")}
+    given = trace.alternatives(event, event.detail.get("given"))
+    followed = bool(given) and all(isinstance(d, Device) and d.origin is None for d in given)
+    return value.origin in asked or (followed and event.kind != "bind")
 
 
 def _is_global(trace: Trace, event: Event, value: Value) -> bool:

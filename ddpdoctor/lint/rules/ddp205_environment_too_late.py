@@ -15,7 +15,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         started = trace.alternatives(event, event.state.started)
         if not trace.is_distributed(event):
             continue
-        if started and all(isinstance(s, Const) and s.value for s in started):
+        if all(isinstance(s, Const) and s.value for s in started):
             yield _too_late(event, Severity.ERROR, started[0].origin)
             continue
         if all(_is_anything(mask) for mask in trace.alternatives(event, event.detail["value"])):
@@ -55,7 +55,7 @@ def _rank_variables(trace: Trace) -> Iterator[Draft]:
         if not trace.is_distributed(event):
             continue
         group = trace.alternatives(event, event.state.group)
-        is_open = bool(group) and not any(isinstance(g, Const) and g.value is None for g in group)
+        is_open = not any(isinstance(g, Const) and g.value is None for g in group)
         # Before the group is open, a variable is often filled from those of another launcher.
         if is_open and _is_another_number(trace, event):
             yield Draft(

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Index, Place, Role, Value
+from ddpdoctor.lint.values import Const, Index, Role, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    reported: set[Place] = set()
     for event in trace.of("bind", "place", "create", "load"):
         if not trace.is_distributed(event):
             continue
         indices = trace.indices(event, event.device)
-        if not indices or event.place in reported:
+        if not indices:
             continue
         masked = _mask(trace, event)
         # The other alternative is the program's own list for when the variable is not set.
@@ -25,7 +24,6 @@ def check(trace: Trace) -> Iterator[Draft]:
         outside = masked is not None and all(_outside(index, masked) for index in indices)
         if not from_variable and not outside:
             continue
-        reported.add(event.place)
         yield Draft(
             "DDP207",
             event.place,

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Index, Place, Role, Value
+from ddpdoctor.lint.values import Index, Role, Value
 from ddpdoctor.lint.wrapping import first_device_id
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    reported: set[Place] = set()
     for event in trace.of("bind", "place", "create", "load", "wrap"):
         if not trace.is_distributed(event) or not trace.is_surely_isolated(event):
             continue
@@ -23,9 +22,6 @@ def check(trace: Trace) -> Iterator[Draft]:
         indices = trace.indices(event, value)
         if not indices or not all(_own_number(index) for index in indices):
             continue
-        if event.place in reported:
-            continue
-        reported.add(event.place)
         yield Draft(
             "DDP208",
             event.place,

@@ -9,17 +9,13 @@ from ddpdoctor.lint.trace import Event, Trace, compatible
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    spawns = [event for event in trace.of("spawn") if event.process.launches]
-    reported: set[object] = set()
+    spawns = list(trace.of("spawn"))
     for event in trace.of("place", "create", "context"):
-        if not event.process.launches or event.place in reported:
-            continue
-        if event.detail.get("only_started"):
+        if not event.process.launches or event.detail.get("only_started"):
             continue
         later = next((spawn for spawn in spawns if _follows(trace, spawn, event)), None)
         if later is None:
             continue
-        reported.add(event.place)
         yield Draft(
             "DDP210",
             event.place,

@@ -57,6 +57,38 @@ DDP(model, device_ids=[rank])  # DDP203
 @pytest.mark.parametrize(
     "use",
     [
+        "nn.Linear(1, 1).cuda()",
+        "torch.ones(1, device=torch.cuda.current_device())",
+        "torch.ones(1).to(nn.Linear(1, 1).cuda().weight.device)",
+        "FSDP(nn.Linear(1, 1), device_id=torch.cuda.current_device())",
+    ],
+)
+def test_a_process_that_is_bound_by_the_global_rank_has_one_fault(check: Check, use: str) -> None:
+    check(f"""
+    from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())  # DDP203
+    {use}
+    """)
+
+
+@pytest.mark.parametrize(
+    "target", ['{"": rank}', '{"": f"cuda:{rank}"}', '{"model": rank, "lm_head": rank}']
+)
+def test_a_device_map_by_the_global_rank(check: Check, target: str) -> None:
+    check(
+        START
+        + f"""
+from transformers import AutoModelForCausalLM
+AutoModelForCausalLM.from_pretrained("gpt2", device_map={target})  # DDP203
+AutoModelForCausalLM.from_pretrained("gpt2", device_map={{"": local_rank}})
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
         "torch.cuda.set_device(rank % torch.cuda.device_count())",
         "torch.cuda.set_device(local_rank)",
         "torch.ones(rank)",

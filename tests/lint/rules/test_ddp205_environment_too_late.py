@@ -17,6 +17,7 @@ def test_the_mask_after_cuda_has_started(check: Check) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]  # DDP205: error
     """)
     assert "after CUDA has started" in found["DDP205"].message
+    assert found["DDP205"].behaviour == "every rank still sees all GPUs"
     assert [r.location.row for r in found["DDP205"].related] == [8]
 
 
@@ -27,6 +28,7 @@ def test_the_mask_after_cuda_was_asked(check: Check) -> None:
     dist.init_process_group("nccl")
     """)
     assert "was asked for its devices" in found["DDP205"].message
+    assert "wherever that question has already started" in found["DDP205"].behaviour
 
 
 def test_a_mask_that_is_too_late_isolates_nobody(check: Check) -> None:
@@ -70,4 +72,61 @@ def test_for_child_processes_of_a_program_that_is_no_rank(check: Check) -> None:
     torch.cuda.init()
     os.environ["CUDA_VISIBLE_DEVICES"] = "0"
     subprocess.run(["torchrun", "train.py"])
+    """)
+
+
+@pytest.mark.parametrize(
+    ("mask", "marker"),
+    [
+        ("unknown()", ""),
+        ("options.cards", ""),
+        ("options.fixed", "  # DDP205: warning"),
+        ('"0,1" if unknown() else unknown()', "  # DDP205: warning"),
+    ],
+)
+def test_a_mask_from_elsewhere_may_be_the_one_in_force(
+    check: Check, mask: str, marker: str
+) -> None:
+    check(f"""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cards")
+    parser.add_argument("--fixed", default="0,1")
+    options = parser.parse_args()
+    n = torch.cuda.device_count()
+    os.environ["CUDA_VISIBLE_DEVICES"] = {mask}{marker}
+    dist.init_process_group("nccl")
+    """)
+
+
+def test_cuda_that_starts_on_some_paths_only(check: Check) -> None:
+    check("""
+    if unknown():
+        torch.cuda.init()
+    os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+    dist.init_process_group("nccl")
+    """)
+
+
+RANK = 'os.environ["RANK"]'
+
+
+@pytest.mark.parametrize(
+    ("backend", "before", "after"),
+    [
+        ("nccl", f'{RANK} = os.environ["LOCAL_RANK"]', ""),  # for the group that opens next
+        ("gloo", "", f'{RANK} = os.environ["LOCAL_RANK"]'),
+        ("nccl", "", f"{RANK} = {RANK}"),
+        ("nccl", "", f"{RANK} = str(int(os.environ['LOCAL_RANK']) + 8)"),
+        ("nccl", "", f"{RANK} = unknown()"),
+        ("nccl", "", f'{RANK} = os.environ["LOCAL_RANK"] if unknown() else {RANK}'),
+        ("nccl", "", 'os.environ["OMP_NUM_THREADS"] = os.environ["LOCAL_RANK"]'),
+    ],
+)
+def test_rank_variables_that_nobody_misreads(
+    check: Check, backend: str, before: str, after: str
+) -> None:
+    check(f"""
+    {before}
+    dist.init_process_group("{backend}")
+    {after}
     """)

@@ -69,3 +69,53 @@ def test_a_fallback_for_another_launcher(check: Check) -> None:
     dist.init_process_group("nccl")
     torch.ones(1, device=device)
     """)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        'dist.init_process_group("gloo"); torch.ones(1, device=counted)',
+        # The launcher decides what the process sees, and with it what its numbers mean.
+        'os.environ["CUDA_VISIBLE_DEVICES"] = unknown(); '
+        'dist.init_process_group("nccl"); torch.ones(1, device=counted)',
+        'dist.init_process_group("nccl"); torch.ones(1, device=(counted + 1) % 4)',
+    ],
+)
+def test_two_rules_that_need_not_meet(check: Check, program: str) -> None:
+    check(f"""
+    local = int(os.environ["LOCAL_RANK"])
+    counted = int(os.environ["RANK"]) % torch.cuda.device_count()
+    torch.cuda.set_device(local)
+    {program}
+    """)
+
+
+def test_the_global_rank_is_no_rule_for_the_local_index(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
+    torch.ones(1, device=dist.get_rank())  # DDP203
+    """)
+
+
+def test_made_by_another_rule(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
+    torch.ones(1, device=int(os.environ["LOCAL_RANK"]))  # DDP206
+    """)
+
+
+def test_two_jobs_have_a_rule_each(check: Check) -> None:
+    check("""
+    def train(index):
+        torch.cuda.set_device(index)
+        dist.init_process_group("nccl", rank=index, world_size=2)
+
+    def evaluate(index):
+        dist.init_process_group("nccl", rank=index, world_size=2)
+        torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
+
+    mp.spawn(train, nprocs=2)
+    mp.spawn(evaluate, nprocs=2)
+    """)

@@ -64,3 +64,78 @@ def test_tools_that_count_physical_gpus(check: Check) -> None:
     pynvml.nvmlDeviceGetHandleByIndex(card)
     subprocess.run(["nvidia-smi", "-i", str(card)])
     """)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.set_device({})",
+        "torch.ones(1).cuda({})",
+        "torch.ones(1, device={})",
+        'torch.load("x.pt", map_location=torch.device("cuda", {}))',
+    ],
+)
+def test_every_use_as_an_index(check: Check, use: str) -> None:
+    card = 'int(os.environ["CUDA_VISIBLE_DEVICES"].split(",")[local_rank])'
+    program = f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("{{}}")
+    {use.format(card)}{{}}
+    """
+    check(program.format("nccl", "  # DDP207"))
+    check(program.format("gloo", ""))
+
+
+@pytest.mark.parametrize("mask", ['"4,5"', '" 4, 5 "'])
+@pytest.mark.parametrize(
+    ("cards", "marker"),
+    [
+        ("[2, 3]", "  # DDP207: error"),  # the first number that is not there
+        ("[1, 2]", ""),
+        ("[0, 1]", ""),
+    ],
+)
+def test_the_mask_has_numbers_from_zero(check: Check, mask: str, cards: str, marker: str) -> None:
+    check(f"""
+    os.environ["CUDA_VISIBLE_DEVICES"] = {mask}
+    dist.init_process_group("nccl")
+    torch.cuda.set_device({cards}[int(os.environ["LOCAL_RANK"])]){marker}
+    """)
+
+
+@pytest.mark.parametrize(
+    ("masks", "marker"),
+    [
+        ('"4,5"', "  # DDP103 DDP207: error"),
+        ('"4"', "  # DDP103"),  # one GPU for all
+        ('"GPU-1,GPU-2"', "  # DDP103"),
+        ('"4,5" if unknown() else "4,5,6,7"', "  # DDP103"),
+    ],
+)
+def test_a_constant_under_a_mask(check: Check, masks: str, marker: str) -> None:
+    check(f"""
+    os.environ["CUDA_VISIBLE_DEVICES"] = {masks}
+    dist.init_process_group("nccl")
+    torch.ones(1, device="cuda:2"){marker}
+    """)
+
+
+def test_no_index_at_all(check: Check) -> None:
+    check("""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "4,5"
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)
+
+
+@pytest.mark.parametrize(
+    ("other", "marker"), [("local_rank", "  # DDP207: warning"), ("0", ""), ("unknown()", "")]
+)
+def test_an_entry_of_the_mask_if_there_is_one(check: Check, other: str, marker: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    mask = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    torch.ones(1, device=int(mask[local_rank]) if unknown() else {other}){marker}
+    """)

@@ -51,3 +51,24 @@ def test_a_mask_for_all_is_no_isolation(check: Check) -> None:
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
     """)
+
+
+def test_loaded_to_the_local_rank(check: Check) -> None:
+    check(ISOLATED + 'torch.load("x.pt", map_location=f"cuda:{local_rank}")  # DDP208\n')
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.ones(1, device=local_rank if unknown() else 0)",
+        "torch.ones(1, device=int(os.environ['WORLD_SIZE']))",
+        "DDP(nn.Linear(1, 1).cuda())",
+        "DDP(nn.Linear(1, 1).cuda(), device_ids=unknown())",
+    ],
+)
+def test_what_need_not_be_the_local_rank(check: Check, use: str) -> None:
+    check(ISOLATED + use)
+
+
+def test_without_a_group_of_gpus(check: Check) -> None:
+    check(ISOLATED.replace("nccl", "gloo") + "torch.ones(1, device=local_rank)\n")

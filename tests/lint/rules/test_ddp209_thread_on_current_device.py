@@ -101,3 +101,29 @@ def test_a_thread_that_is_told_the_device_of_its_process(check: Check) -> None:
         threading.Thread(target=prefetch, args=(device,)).start()
         """
     )
+
+
+@pytest.mark.parametrize(
+    ("backend", "use"),
+    [
+        ("gloo", "torch.cuda.synchronize()"),
+        ("gloo", "torch.ones(1).cuda()"),
+        ("nccl", "pass"),
+    ],
+)
+def test_a_thread_of_another_program(check: Check, backend: str, use: str) -> None:
+    check(f"""
+    dist.init_process_group("{backend}")
+    def work():
+        {use}
+
+    threading.Thread(target=work).start()
+    """)
+
+
+def test_the_main_thread_has_findings_of_its_own(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    torch.cuda.synchronize()  # DDP404
+    """)

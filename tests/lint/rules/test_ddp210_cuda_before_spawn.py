@@ -74,3 +74,45 @@ def test_a_child_that_is_no_rank(check: Check) -> None:
     torch.ones(1).cuda()
     mp.Process(target=log).start()
     """)
+
+
+def test_cache_that_is_only_emptied_where_there_is_some(check: Check) -> None:
+    check(WORKER + "torch.cuda.empty_cache()\nmp.spawn(worker, nprocs=4)\n")
+
+
+def test_a_rank_that_starts_ranks_of_another_job(check: Check) -> None:
+    check("""
+    def worker(index):
+        torch.cuda.set_device(index)
+        dist.init_process_group("nccl")
+        torch.ones(1).cuda()
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    mp.spawn(worker, nprocs=2)
+    """)
+
+
+def test_a_parent_that_is_a_rank_on_another_path(check: Check) -> None:
+    check("""
+    def worker(index):
+        torch.cuda.set_device(index)
+        dist.init_process_group("nccl")
+
+    if unknown():
+        torch.ones(1).cuda()  # DDP210
+        mp.spawn(worker, nprocs=2)
+    else:
+        dist.init_process_group("nccl")
+    """)
+
+
+def test_cuda_in_the_ranks_before_others_start(check: Check) -> None:
+    check(
+        WORKER
+        + """
+mp.spawn(worker, nprocs=4)
+mp.spawn(worker, nprocs=4)
+"""
+    )

@@ -40,7 +40,7 @@ def test_several_gpus(check: Check, ids: str) -> None:
         "nn.DataParallel(model, device_ids=[0, 1])",
         "nn.DataParallel(model, device_ids=list(range(torch.cuda.device_count())))",
         "DDP(model, device_ids=unknown())",
-        "gpus = list(range(torch.cuda.device_count())); DDP(model, device_ids=gpus[unknown():][:1])",
+        "DDP(model, device_ids=list(range(torch.cuda.device_count()))[unknown() :][:1])",
         "DDP(model, device_ids=[0, 1, 2, 3][local_rank : local_rank + 1])",
         "DDP(model, device_ids=[int(i) for i in sys.argv[1].split(',')])",
     ],
