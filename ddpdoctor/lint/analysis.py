@@ -99,7 +99,7 @@ def _run_commands(run: Run) -> None:
         function
         for name in run.project.commands_of(entry)
         if isinstance(function := entry.variables.get(name), Function)
-        and id(function.body) not in run.entered
+        and id(function.body) not in run.costs
     ]
     run_one_of(run, functions, Place(entry, entry.tree()))
 

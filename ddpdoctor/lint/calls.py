@@ -11,7 +11,7 @@ from ddpdoctor.lint.attributes import (
 )
 from ddpdoctor.lint.branches import resolve, split
 from ddpdoctor.lint.definitions import field_default
-from ddpdoctor.lint.run import MOST_DEPTH, MOST_ENTRIES, Frame, Run
+from ddpdoctor.lint.run import MOST_DEPTH, Cost, Frame, Run
 from ddpdoctor.lint.values import (
     Arguments,
     Attribute,
@@ -119,10 +119,13 @@ def call_function(
 ) -> Value:
     """Runs a function of the program with these arguments; unknown once it costs too much."""
     active = sum(1 for frame in run.frames if frame.function is function)
-    entered = run.entered.get(id(function.body), 0)
-    if active > 1 or len(run.frames) > MOST_DEPTH or entered > MOST_ENTRIES:
+    if active > 1 or len(run.frames) > MOST_DEPTH:
         return Unknown()
-    run.entered[id(function.body)] = entered + 1
+    cost = run.costs.setdefault(id(function.body), Cost())
+    if cost.too_high():
+        return Unknown()
+    cost.entries += 1
+    before = run.steps
     variables = bind_parameters(run, function, arguments)
     frame = Frame(
         function.module,
@@ -139,7 +142,10 @@ def call_function(
         return Unknown()
 
     frame.yields = collect
-    return run_frame(run, frame, yielded)
+    try:
+        return run_frame(run, frame, yielded)
+    finally:
+        cost.steps += run.steps - before
 
 
 def run_frame(run: Run, frame: Frame, yielded: list[Value] | None = None) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.heap import Heap
@@ -34,10 +35,22 @@ if TYPE_CHECKING:
 # `Run.exhausted` says so. Public programs stay far below (the largest of 119 took 60,000 steps).
 MOST_STEPS = 400_000
 MOST_DEPTH = 60
-MOST_ENTRIES = 40  # of one function
+MOST_ENTRIES = 16  # of one function, once it took
+MOST_STEPS_OF_ONE = 2_000  # so that `is_main_process()` is known however often it is asked
 MOST_FILES = 400  # public programs reach 11 in the median, 273 at most
 
 UNBOUND = Const(None)
+
+
+@dataclass
+class Cost:
+    """What a function took: how often it was entered, and the steps in it and those it calls."""
+
+    entries: int = 0
+    steps: int = 0
+
+    def too_high(self) -> bool:
+        return self.entries > MOST_ENTRIES and self.steps > MOST_STEPS_OF_ONE
 
 
 class Frame:
@@ -88,7 +101,7 @@ class Run:
         self.search_path = Sequence((), open=True)
         self.problems: dict[Module, str] = {}
         self.steps = 0
-        self.entered: dict[int, int] = {}
+        self.costs: dict[int, Cost] = {}  # by the id of a function's body
         self.exhausted = False
         self.files = 1
         self.modules_of_job: list[Object] = []  # instances of the program's nn.Module classes

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from ddpdoctor.lint import lint
 
 if TYPE_CHECKING:
     from tests.lint.conftest import Check
@@ -386,3 +389,46 @@ def test_a_console_script_is_entered_by_its_sys_exit(check: Check) -> None:
     if __name__ == "__main__":
         sys.exit(main())
     """)
+
+
+def test_a_short_function_is_known_however_often_it_is_called(check: Check) -> None:
+    often = "if is_main():\n    print('more')\n" * 60
+    check(
+        """
+def rank():
+    return dist.get_rank() if dist.is_initialized() else 0
+
+def is_main():
+    return rank() == 0
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+"""
+        + often
+        + """
+if is_main():
+    torch.zeros(4, device="cuda:0")
+"""
+    )
+
+
+def test_a_long_function_costs_no_more_however_often_it_is_called(tmp_path: Path) -> None:
+    """Each step calls the next one twice, which makes more calls than any machine could run."""
+    steps = "".join(
+        f"def step{n}(x):\n    x = x + {n}\n    step{n + 1}(x)\n    return step{n + 1}(x)\n"
+        for n in range(40)
+    )
+    (tmp_path / "train.py").write_text(
+        f"""
+import torch
+import torch.distributed as dist
+def step40(x):
+    return x.cuda()
+{steps}
+dist.init_process_group("nccl")
+step0(torch.zeros(4))
+"""
+    )
+    linted = lint([tmp_path / "train.py"])
+    assert {finding.code for finding in linted.findings} >= {"DDP101"}
+    assert linted.unfinished == ()
