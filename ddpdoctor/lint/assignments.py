@@ -123,6 +123,23 @@ def _self_of(place: Place) -> tuple[cst.ClassDef, str] | None:
     return around[-1], function.params.params[0].name.value
 
 
+def is_one_of_several(place: Place) -> bool:
+    """Whether a place is in one branch of its function, and another gives the same names a value,
+    as where rank 0 has its own."""
+    path = path_to(place.module, place.node)
+    statement = next((n for n in reversed(path) if isinstance(n, cst.SimpleStatementLine)), None)
+    mine = set() if statement is None else assigned(statement)
+    function = function_around(place)
+    for block, holder in reversed(list(pairwise(path))):
+        if block is function:
+            return False
+        if isinstance(block, cst.If) and holder is not block.test:
+            other = block.orelse if holder is block.body else block.body
+            if other is not None and mine & assigned(other):
+                return True
+    return False
+
+
 def may_be_unset(place: Place, name: str) -> bool:
     """Whether the statements that come before a place give a name a value on some paths only."""
     lines = [line for body, at in blocks_around(place) for line in body[:at]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ddpdoctor.lint.assignments import can_stand_at
+from ddpdoctor.lint.assignments import can_stand_at, is_one_of_several
 from ddpdoctor.lint.local_ranks import Code, library_name, own_rank_at
 from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, statement_around
 from ddpdoctor.lint.rewrites import argument_of, code_of
@@ -44,6 +44,8 @@ def on_gpu(trace: Trace, event: Event, tensor: Value | None) -> Repair | None:
         return None
     for make in trace.of("make"):
         if make.place == made.origin:
+            if is_one_of_several(made.origin):
+                return None  # the ranks that take the other branch need the same repair
             bound = trace.binding(make) == "bound"
             rank = Code('"cuda"') if bound else own_rank_at(trace, event, made.origin)
             if rank is None:

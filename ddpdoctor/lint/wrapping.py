@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.trace import Event
-from ddpdoctor.lint.values import Sequence, Value
+from ddpdoctor.lint.values import Dict, Sequence, Value
 
 
 def first_device_id(event: Event) -> Value | None:
@@ -17,7 +19,8 @@ def first_device_id(event: Event) -> Value | None:
 
 
 def named_devices(event: Event) -> Iterator[Value]:
-    """Every device or index that an event is given: its own, device_ids and output_device."""
+    """Every device or index that an event is given: its own, device_ids and output_device, those
+    of a device_map."""
     if event.device is not None and event.kind in (
         "place",
         "create",
@@ -29,6 +32,10 @@ def named_devices(event: Event) -> Iterator[Value]:
         "shard",
     ):
         yield event.device
+    if event.kind == "device_map":
+        targets = resolve(event.detail["map"], event.path)
+        entries = targets.entries.values() if isinstance(targets, Dict) else (targets,)
+        yield from (as_device(target, event.path) for target in entries)
     for name in ("device_ids", "output_device"):
         value = event.detail.get(name)
         if isinstance(value, Sequence):

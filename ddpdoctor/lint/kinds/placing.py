@@ -27,10 +27,12 @@ from ddpdoctor.lint.values import (
     Const,
     Device,
     Function,
+    Index,
     Name,
     Native,
     Object,
     Place,
+    Role,
     Sequence,
     Unknown,
     Value,
@@ -236,8 +238,11 @@ def current(call: Call) -> Value:
     call.run.record("current", call.name, call.place)
 
     def told(index: Value) -> Value:
-        unbound = isinstance(index, Const) and index.value is None
-        return Const(0, call.place) if unbound else index
+        if isinstance(index, Const) and index.value is None:
+            return Const(0, call.place)
+        if isinstance(index, Index) and index.role is Role.GLOBAL:
+            return Index(Role.GLOBAL, call.place, exact=index.exact)
+        return index
 
     return map_value(call.run.cell["current"], call.run.path, told)
 

@@ -78,3 +78,17 @@ def test_the_list_that_a_collective_fills(check: Check, lines: str) -> None:
     good = [torch.zeros(1).cuda() for _ in range(2)]
     dist.all_gather(good, torch.ones(1).cuda())
     """)
+
+
+def test_no_repair_of_one_branch_where_another_makes_the_tensor_too(check: Check) -> None:
+    found = check(
+        START.format(backend='"nccl"')
+        + """
+if dist.get_rank() == 0:
+    length = torch.tensor([int(input())])
+else:
+    length = torch.tensor([0])
+dist.broadcast(length, src=0)  # DDP402
+"""
+    )
+    assert found["DDP402"].fix is None
