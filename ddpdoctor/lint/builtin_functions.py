@@ -7,6 +7,7 @@ from typing import Any
 
 from ddpdoctor.lint import operators
 from ddpdoctor.lint.branches import map_value, resolve, truth
+from ddpdoctor.lint.checkpoints import keep, load_of
 from ddpdoctor.lint.environment import number
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
@@ -171,11 +172,12 @@ def _sequence_of(kind: str) -> Callable[[Run, Arguments, Place], Value]:
 def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
     value = arguments.get(0)
     entries: dict[Any, Value] = {}
+    parts: list[Value] = []
     open_ended = arguments.open
     if isinstance(value, Dict):
         entries.update(value.entries)
         open_ended = open_ended or value.open
-    elif isinstance(value, Object):
+    elif isinstance(value, Object) and load_of(run, value) is None:
         entries.update(value.attributes)
     elif isinstance(value, Sequence):
         for pair in value.items:
@@ -183,13 +185,18 @@ def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
                 key = resolve(pair.items[0], run.path)
                 if isinstance(key, Const):
                     entries[key.value] = pair.items[1]
+                else:
+                    parts.append(pair.items[1])
     elif isinstance(value, Name) and value.name == "os.environ":
         from ddpdoctor.lint.environment import copied
 
         entries, open_ended = copied(run).entries, True
     elif value is not None:
         open_ended = True
-    return Dict({**entries, **arguments.named}, open=open_ended)
+    result = Dict({**entries, **arguments.named}, open=open_ended or bool(parts))
+    for part in (value, *parts):
+        keep(run, result, part)
+    return result
 
 
 def _map(run: Run, arguments: Arguments, place: Place) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ddpdoctor.lint import environment, hydra
+from ddpdoctor.lint import checkpoints, environment, hydra
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
@@ -137,10 +137,14 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
     api = run.apis.methods.get(name)
     if api is not None:
         return _KINDS[api.does](Call(run, api, name, arguments, place, receiver))
+    if name == "update":
+        checkpoints.keep(run, receiver, arguments.get(0))
+    elif name == "copy_":
+        checkpoints.use(run, arguments.get(0), place)
     if kind_of(receiver) is not None and isinstance(receiver, Object):
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
-        return receiver
+        return checkpoints.part(run, receiver, name)
     escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint import operators
+from ddpdoctor.lint import checkpoints, operators
 from ddpdoctor.lint.attributes import (
     class_attribute,
     get_attribute,
@@ -466,6 +466,7 @@ def _dict_comprehension(run: Run, node: cst.DictComp) -> Value:
             result.entries[key.value] = value
         else:
             result.open = True
+            checkpoints.keep(run, result, value)
         return value
 
     made = _comprehend(run, node.for_in, element, "list")

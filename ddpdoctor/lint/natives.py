@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ddpdoctor.lint import operators
+from ddpdoctor.lint import checkpoints, operators
 from ddpdoctor.lint.branches import or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -117,10 +117,11 @@ def _dict_update(run: Run, receiver: Dict, arguments: Arguments, place: Place) -
     entries: dict[Any, Value] = dict(arguments.named)
     if isinstance(given, Dict):
         entries = {**given.entries, **entries}
-    elif isinstance(given, Object):
+    elif isinstance(given, Object) and "#load" not in given.attributes:
         entries = {**given.attributes, **entries}
     if arguments.open or isinstance(given, Unknown) or (isinstance(given, Dict) and given.open):
         receiver.open = True
+    checkpoints.keep(run, receiver, given)
     for key, value in entries.items():
         run.heap.write(receiver.entries, key, value)
     return Const(None)
@@ -134,12 +135,20 @@ def _dict_pop(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> V
     return value
 
 
+def copy_of(held: Dict) -> Dict:
+    result = Dict(dict(held.entries), open=held.open)
+    result.loaded = held.loaded
+    return result
+
+
 def _dict_items(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> Value:
     pairs = tuple(
         Sequence((Const(key), value), "tuple")
         for key, value in receiver.entries.items()
         if value is not MISSING
     )
+    if receiver.loaded is not None:
+        pairs = (Sequence((Unknown(), receiver.loaded), "tuple"), *pairs)
     return Sequence(pairs, open=receiver.open)
 
 
@@ -155,9 +164,7 @@ _DICT = {
     "values": lambda run, receiver, arguments, place: Sequence(
         tuple(v for v in receiver.entries.values() if v is not MISSING), open=receiver.open
     ),
-    "copy": lambda run, receiver, arguments, place: Dict(
-        dict(receiver.entries), open=receiver.open
-    ),
+    "copy": lambda run, receiver, arguments, place: copy_of(receiver),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint import environment, operators
+from ddpdoctor.lint import checkpoints, environment, operators
 from ddpdoctor.lint.attributes import (
     import_from,
     import_module,
@@ -358,8 +358,11 @@ def _assign_item(run: Run, target: cst.Subscript, value: Value) -> None:
         _write_item(run, container.entries, key.value, value)
     elif isinstance(container, Dict):
         container.open = True  # from now on it may hold any key
+        checkpoints.keep(run, container, value)
     elif isinstance(key, Const) and isinstance(container, Object):
         _write_item(run, container.attributes, key.value, value)
+    elif isinstance(container, Object):
+        checkpoints.keep(run, container, value)
     elif isinstance(container, Sequence):
         _write_position(run, container, key, value)
 

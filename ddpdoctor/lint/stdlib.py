@@ -9,6 +9,7 @@ from typing import Any
 
 from ddpdoctor.lint import ini_files, operators
 from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.natives import copy_of
 from ddpdoctor.lint.options import NAMESPACE, PARSER, as_default, new_parser, parser_method
 from ddpdoctor.lint.processes import (
     EXECUTOR,
@@ -268,7 +269,7 @@ def copied(value: Value, run: Run, depth: int) -> Value:
         }
         return Object(value.cls, attributes, value.origin)
     if isinstance(value, Dict):
-        return Dict(dict(value.entries), open=value.open)
+        return copy_of(value)
     if isinstance(value, Sequence):
         return Sequence(value.items, value.kind, open=value.open)
     return value

@@ -249,13 +249,15 @@ class Object(Value):
 
 
 class Dict(Value):
-    """A dictionary with constant keys. open: it may hold more than is known."""
+    """A dictionary with constant keys. open: it may hold more than is known; loaded: a part of a
+    checkpoint that stands for what it holds of one under keys that are not known."""
 
-    __slots__ = ("entries", "open")
+    __slots__ = ("entries", "loaded", "open")
 
     def __init__(self, entries: dict[Any, Value], *, open: bool = False) -> None:
         self.entries = entries
         self.open = open
+        self.loaded: Value | None = None
         self.origin = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ddpdoctor.lint import checkpoints
 from ddpdoctor.lint.attributes import named_value
 from ddpdoctor.lint.branches import leaves, map_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
@@ -167,10 +168,7 @@ def load_state(call: Call) -> Value:
     run = call.run
     state = call.argument("state")
     receiver = call.receiver if call.receiver is not None else call.argument("into")
-    if isinstance(state, Object) and "#load" in state.attributes:
-        load = state.attributes["#load"]
-        if isinstance(load, Const):
-            load.value.detail["used"].append(call.place)
+    checkpoints.use(run, state, call.place)
     steps = receiver.attributes.get("#steps") if isinstance(receiver, Object) else None
     run.record(
         "load_state",

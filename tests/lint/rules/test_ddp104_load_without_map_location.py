@@ -25,6 +25,34 @@ model = nn.Linear(1, 1).cuda()
         'model.load_state_dict(torch.load("x.pt", map_location=None))  # DDP104',
         'state = torch.load("x.pt"); model.load_state_dict(state)  # DDP104',
         'model.load_state_dict(torch.hub.load_state_dict_from_url("https://x"))  # DDP104',
+        """
+state = torch.load("x.pt")["model"]  # DDP104
+own = model.state_dict()
+own.update({name: value for name, value in state.items() if name in own})
+model.load_state_dict(own)
+        """,
+        """
+state = collections.OrderedDict()
+for name, value in torch.load("x.pt").items():  # DDP104
+    if value.dim() == 1 and name.startswith("module."):
+        state[name[7:]] = value
+    else:
+        state[name] = value
+model.load_state_dict(copy.deepcopy(state).copy())
+        """,
+        """
+own = model.state_dict()
+for name, value in dict(torch.load("x.pt")).items():  # DDP104
+    if value.size() == own[name].size():
+        own[name] = value
+model.load_state_dict(own)
+        """,
+        """
+own = model.state_dict()
+for name, value in torch.load("x.pt").items():  # DDP104
+    own[name].copy_(value)
+        """,
+        'model.load_state_dict(dict((n, v) for n, v in torch.load("x.pt").items()))  # DDP104',
     ],
 )
 def test_a_state_loaded_without_a_mapping(check: Check, load: str) -> None:
