@@ -48,16 +48,14 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 
 def _constant(trace: Trace, event: Event, value: Value | None) -> Value | None:
-    if value is None:
-        return None
-    for leaf in trace.alternatives(event, value):
-        item = leaf
-        if isinstance(leaf, Sequence):
-            if leaf.open or len(leaf.items) != 1:
-                return None
-            item = leaf.items[0]
-        constant = trace.constant_index(event, as_device(item, event.path))
-        if constant is None:
+    """The index that an argument has on every path, if it is a constant on each."""
+    found = [_number(trace, event, leaf) for leaf in trace.alternatives(event, value)]
+    return found[0] if found and None not in found else None
+
+
+def _number(trace: Trace, event: Event, value: Value) -> Value | None:
+    if isinstance(value, Sequence):
+        if value.open or len(value.items) != 1:
             return None
-        return constant
-    return None
+        value = value.items[0]
+    return trace.constant_index(event, as_device(value, event.path))
