@@ -81,7 +81,7 @@ def holds_at(place: Place, name: str) -> bool:
 
 
 def can_stand_at(expression: Place, place: Place) -> bool:
-    """Whether an expression of a function (or file) means the same at another place of it, or
+    """Whether an expression of a function (or file) means the same at an earlier place of it, or
     one of a method that is about its `self` alone in another method of the class."""
     function, other = function_around(place), function_around(expression)
     if expression.module is not place.module:
@@ -91,7 +91,26 @@ def can_stand_at(expression: Place, place: Place) -> bool:
         if here is None or there is None or here[0] is not there[0] or here[1] != there[1]:
             return False
         return _variables(expression, other) <= {here[1]}
-    return all(holds_at(place, name) for name in _variables(expression, function))
+    return not any(
+        may_be_unset(place, name) or _changes(name, place, expression)
+        for name in _variables(expression, function)
+    )
+
+
+def _changes(name: str, start: Place, end: Place) -> bool:
+    """Whether a name may get another value between two places of a function, or its first."""
+    blocks = blocks_around(start)
+    before = any(name in assigned(line) for body, at in blocks for line in body[:at])
+    if not before and name not in _parameters(function_around(start)):
+        return True
+    last = path_to(end.module, end.node)
+    for body, at in blocks:
+        for line in body[at + 1 :]:
+            if any(line is node for node in last):
+                return not isinstance(line, cst.SimpleStatementLine) and name in assigned(line)
+            if name in assigned(line):
+                return True
+    return True
 
 
 def _variables(expression: Place, function: cst.FunctionDef | cst.Lambda | None) -> set[str]:

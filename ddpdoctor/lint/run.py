@@ -181,15 +181,14 @@ class Run:
             self.process, self.cell, self.path = outer, cell, path
             self.heap.take_back(mark)
 
-    def in_forward(self) -> Frame | None:
-        """The innermost forward of a module that is being run, if any."""
+    def in_method_of_module(self) -> Frame | None:
+        """The innermost method of a module that is being run, if any, but for its __init__."""
         for frame in reversed(self.frames):
-            if (
-                frame.function is not None
-                and frame.function.name == "forward"
-                and isinstance(frame.receiver, Object)
-            ):
-                return frame
+            if frame.function is None or not isinstance(frame.receiver, Object):
+                continue
+            kind = frame.receiver.attributes.get("#kind")
+            if isinstance(kind, Const) and kind.value == "module":
+                return None if frame.function.name == "__init__" else frame
         return None
 
 

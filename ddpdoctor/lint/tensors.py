@@ -230,8 +230,10 @@ def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place
             for child in children.items:
                 result = call(run, child, Arguments((result,)), place)
             return result
-        for value in arguments.positional:
-            meet(run, value, receiver, place)
+        for argument in (*arguments.positional, *arguments.named.values()):
+            for value in held_in(resolve(argument, run.path)):  # lstm(x, (hidden, cell))
+                if kind_of(value) != "module":
+                    meet(run, value, receiver, place)
         return new_tensor(run, device_of(run, receiver), place)
     return Unknown()
 
@@ -269,7 +271,7 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
 
 def device_of_input(run: Run) -> str | None:
     """The code for the device that the function which is being run works on: that of a tensor it
-    gets, or in a module's forward that of its parameters."""
+    gets, or in a module's method that of its parameters."""
     frame = run.frame
     if frame.function is None:
         return None
@@ -278,7 +280,7 @@ def device_of_input(run: Run) -> str | None:
         value = frame.scope.variables.get(name)
         if value is not None and kind_of(resolve(value, run.path)) == "tensor":
             return f"{name}.device"
-    if frame is run.in_forward() and frame.function.parameters.params:
+    if frame is run.in_method_of_module() and frame.function.parameters.params:
         return f"next({frame.function.parameters.params[0].name.value}.parameters()).device"
     return None
 

@@ -102,13 +102,19 @@ def create(call: Call) -> Value:
                 arguments=call.arguments,
                 input=device_of_input(run),
                 takes_device="device" in facts,
-                in_forward=run.in_forward() is not None,
+                method=_method(run),
             )
     note_creation(run, call.name, device, given, call.arguments, call.place)
     marks = {"made": Const(call.name, call.place)}
     if _is_scalar(call):
         marks["scalar"] = Const(True)
     return new_tensor(run, settled(run, device), call.place, **marks)
+
+
+def _method(run: Run) -> str | None:
+    """The method of a module that makes a tensor."""
+    frame = run.in_method_of_module()
+    return None if frame is None or frame.function is None else frame.function.name
 
 
 def note_creation(

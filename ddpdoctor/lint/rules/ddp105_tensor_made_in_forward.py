@@ -1,4 +1,5 @@
-"""DDP105: a tensor made in forward stays on the CPU and meets one on the GPU."""
+"""DDP105: a tensor that a module makes in forward, or another method, stays on the CPU and meets
+one on the GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from ddpdoctor.lint.values import Const, Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    made = {event.place: event for event in trace.of("make") if event.detail["in_forward"]}
+    made = {event.place: event for event in trace.of("make") if event.detail["method"]}
     reported: set[Place] = set()
     for event in trace.of("meet"):
         if not trace.is_distributed(event, surely=False):
@@ -30,7 +31,8 @@ def check(trace: Trace) -> Iterator[Draft]:
             yield Draft(
                 "DDP105",
                 place,
-                "this tensor is made on the CPU in forward, then meets tensors on the GPU",
+                f"this tensor is made on the CPU in {made[place].detail['method']}, then meets "
+                "tensors on the GPU",
                 behaviour="the input is on the rank's GPU, this tensor is on the CPU",
                 symptom='"Expected all tensors to be on the same device, but found at least two '
                 'devices, cuda:0 and cpu!"',

@@ -132,3 +132,36 @@ def test_a_tensor_reduced_along_a_dimension_is_still_one(check: Check, made: str
     dist.init_process_group("nccl")
     DDP(Net().cuda())(torch.ones(1, 4).cuda())
     """)
+
+
+RNN = """
+class RNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4)
+
+    def init_hidden(self, batch):
+        return torch.zeros(1, batch, 4){of_hidden}, torch.zeros(1, batch, 4, device="cuda")
+
+    def forward(self, x, hidden):
+        return self.lstm(x, hidden)
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+model = RNN().cuda()
+wrapped = DDP(model)
+wrapped(torch.ones(3, 2, 4).cuda(), model.init_hidden(2))
+"""
+
+
+def test_a_tensor_of_another_method_in_a_tuple(check: Check) -> None:
+    marked = RNN.replace('cuda")\n', 'cuda")  # DDP105\n', 1)
+    found = check(marked.format(of_hidden=""))
+    assert "in init_hidden" in found["DDP105"].message
+    assert found["DDP105"].fix is not None
+    (edit,) = found["DDP105"].fix.edits
+    assert edit.content == ", device=next(self.parameters()).device"
+
+
+def test_a_tensor_of_another_method_that_is_moved(check: Check) -> None:
+    check(RNN.format(of_hidden=".to(next(self.parameters()).device)"))
