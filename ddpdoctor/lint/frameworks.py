@@ -44,6 +44,8 @@ def run_framework(call: Call) -> Value:
         call_value(run, target, Arguments((*first, *rest.positional), rest.named), call.place)
     for method in facts.get("methods", ()):
         _run_methods(call, method)
+    if facts.get("kept") and isinstance(call.receiver, Object):
+        _run_kept(call, call.receiver)
     word = facts.get("value")
     if word is not None:
         return named_value(run, word)
@@ -140,8 +142,19 @@ def _processes(call: Call) -> str:
     return "unseen"
 
 
+def _setting(call: Call, name: str) -> Value | None:
+    """An argument of a constructor; "config.workers" is one of the object given as `config`."""
+    first, _, rest = name.partition(".")
+    value = call.arguments.named.get(first)
+    if rest and value is not None:
+        value = resolve(value, call.run.path)
+        made = value.attributes.get("#settings") if isinstance(value, Object) else None
+        return _setting(made.value, rest) if isinstance(made, Const) else None
+    return value
+
+
 def _counts(call: Call, name: str) -> list[int]:
-    value = call.arguments.named.get(name)
+    value = _setting(call, name)
     if value is None:
         return []
     return [count for leaf, _ in leaves(value, call.run.path) for count in _count(leaf)]
@@ -164,7 +177,7 @@ def _count(leaf: Value) -> list[int]:
 def _any_matches(call: Call, patterns: list[str]) -> bool:
     for pattern in patterns:
         name, _, wanted = pattern.partition("=")
-        value = call.arguments.named.get(name)
+        value = _setting(call, name)
         if value is None:
             continue
         if all(fnmatchcase(_text(leaf), wanted) for leaf, _ in leaves(value, call.run.path)):
@@ -223,6 +236,15 @@ def _run_methods(call: Call, method: str) -> None:
             found = class_attribute(target.cls, method)
             if isinstance(found, Function):
                 call_value(call.run, Method(target, found), Arguments(open=True), call.place)
+
+
+def _run_kept(call: Call, receiver: Object) -> None:
+    """Engine(step).run(data): the function that the object was made with."""
+    from ddpdoctor.lint.calls import call as call_value
+
+    kept = receiver.attributes.get("#kept")
+    if isinstance(kept, (Function, Method)):
+        call_value(call.run, kept, Arguments(open=True), call.place)
 
 
 def gives_back(call: Call) -> Value:

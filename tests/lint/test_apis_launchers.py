@@ -285,3 +285,73 @@ def test_submitit_passes_arguments(check):
     executor.update_parameters(ntasks_per_node=4)
     executor.submit(main, "cuda", index=3)  # DDP103
     """)
+
+
+def test_ignite_runs_the_function_of_an_engine(check):
+    check(
+        """
+        import ignite.distributed as idist
+        from ignite.engine import Engine, Events
+
+        def training(local_rank, config):
+            def step(engine, batch):
+                return batch.to(config["device"])
+
+            trainer = Engine(step)
+
+            @trainer.on(Events.COMPLETED)
+            def log(engine):
+                print(engine.state.output)
+
+            trainer.run([torch.ones(1)])
+
+        with idist.Parallel(backend="nccl", nproc_per_node=2) as parallel:
+            parallel.run(training, {"device": "cuda:0"})  # DDP103
+            parallel.run(training, {"device": "cuda"})
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ("num_workers=16, use_gpu=True", "DDP203"),
+        ("num_workers=1, use_gpu=True", None),
+        ("num_workers=16, use_gpu=False", None),
+    ],
+)
+def test_ray_has_as_many_workers_as_its_scaling_config_says(check, config, code):
+    check(
+        f"""
+        from ray import train
+        from ray.train.torch import TorchTrainer
+
+        def loop():
+            device = torch.device("cuda", train.get_context().get_world_rank())  # {code}
+            model = nn.Linear(1, 1).to(device)
+            model(torch.ones(1, device=device))
+
+        TorchTrainer(loop, scaling_config=train.ScalingConfig({config})).fit()
+        """
+    )
+
+
+def test_dora_binds_before_it_opens_the_group(check):
+    check(
+        """
+        from dora import distrib, hydra_main
+
+        @hydra_main(config_path="conf", config_name="config", version_base="1.1")  # DDP103
+        def main(cfg):
+            distrib.init()
+            spec = distrib.get_distrib_spec()
+            model = DDP(nn.Linear(2, 2).cuda(), device_ids=[spec.local_rank])
+            torch.ones(1, device=cfg.gpu)
+            torch.ones(1, device=distrib.rank())  # DDP203
+            if distrib.is_master():
+                torch.ones(1, device=0)
+
+        main()
+        """,
+        {"conf/config.yaml": "gpu: 1\n"},
+    )

@@ -8,32 +8,42 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rewrites import write_local_rank
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Device, Index, Role, Value
+from ddpdoctor.lint.values import Device, Index, Place, Role, Value
 from ddpdoctor.lint.wrapping import named_devices
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    seen: set[int] = set()
+    seen: set[Place] = set()
     for event in trace.events:
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
         wrong = next((v for v in named_devices(event) if _is_global(trace, event, v)), None)
         if wrong is None or _is_current(trace, event, wrong):
             continue  # of the current device it is the binding that has to change
-        if id(event.place.node) in seen:
+        device = trace.alternatives(event, wrong)[0]
+        place = _written(device) or event.place
+        if place in seen:
             continue
-        seen.add(id(event.place.node))
+        seen.add(place)
         yield Draft(
             "DDP203",
-            event.place,
+            place,
             "the global rank is used as a GPU index; a machine's GPUs are numbered by local rank",
             Severity.WARNING,
             behaviour="on the second machine of 8 GPUs rank 8 asks for cuda:8, which is not there",
             symptom='"CUDA error: invalid device ordinal" on every machine after the first; '
             "right only while the job runs on one machine",
             repair="use int(os.environ['LOCAL_RANK']), or rank % torch.cuda.device_count()",
-            fix=write_local_rank(trace, event, trace.alternatives(event, wrong)[0]),
+            related=((event.place, "takes effect here"),) if place != event.place else (),
+            fix=write_local_rank(trace, event, device),
         )
+
+
+def _written(device: Value) -> Place | None:
+    """Where the index became a device: one line for all the places that the device is used."""
+    if isinstance(device, Device) and device.index is not None:
+        return device.origin if device.origin != device.index.origin else None
+    return None
 
 
 def _is_current(trace: Trace, event: Event, value: Value) -> bool:

@@ -124,3 +124,15 @@ def test_without_a_job_on_gpus_or_where_a_mask_is_set(check: Check, setup: str) 
     {setup}
     torch.cuda.set_device(int(os.environ["RANK"]))
     """)
+
+
+def test_a_device_that_is_used_often_has_one_finding(check: Check) -> None:
+    found = check(
+        START
+        + """
+device = torch.device(f"cuda:{rank}")  # DDP203
+model = nn.Linear(1, 1).to(device)
+model(torch.ones(1).to(device))
+"""
+    )
+    assert [related.message for related in found["DDP203"].related] == ["takes effect here"]
