@@ -47,5 +47,5 @@ def _mask(trace: Trace, event: Event) -> int | None:
 
 def _outside(index: Value, visible: int) -> bool:
     if isinstance(index, Index) and index.choices:
-        return all(choice >= visible for choice in index.choices)
+        return any(choice >= visible for choice in index.choices)  # one rank has each of them
     return isinstance(index, Const) and isinstance(index.value, int) and index.value >= visible > 1

@@ -28,10 +28,11 @@ def test_an_entry_of_the_mask_as_an_index(check: Check, index: str) -> None:
     assert "physical GPU number" in found["DDP207"].message
 
 
-def test_numbers_outside_of_the_programs_own_mask(check: Check) -> None:
-    check("""
-    os.environ["CUDA_VISIBLE_DEVICES"] = "4,5"
-    cards = [4, 5]
+@pytest.mark.parametrize(("mask", "cards"), [("4,5", "[4, 5]"), ("2,5,6,7", "[2, 5, 6, 7]")])
+def test_numbers_outside_of_the_programs_own_mask(check: Check, mask: str, cards: str) -> None:
+    check(f"""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "{mask}"
+    cards = {cards}
     dist.init_process_group("nccl")
     torch.cuda.set_device(cards[int(os.environ["LOCAL_RANK"])])  # DDP207: error
     """)
