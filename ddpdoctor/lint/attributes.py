@@ -268,7 +268,15 @@ def _of_class(run: Run, cls: Class, name: str, place: Place) -> Value:
         return found
     if name == "__name__":
         return Const(cls.name)
+    if name == "__subclasses__":
+        return Native(lambda arguments, where: subclasses(cls))
     return Attribute(cls, name, place)
+
+
+def subclasses(cls: Class) -> Sequence:
+    """The classes that were derived from it so far."""
+    held = cls.namespace.get("#subclasses", MISSING)
+    return held if isinstance(held, Sequence) else Sequence((), open=held is not MISSING)
 
 
 def set_attribute(run: Run, receiver: Value, name: str, value: Value, place: Place) -> None:

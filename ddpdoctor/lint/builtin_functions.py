@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ddpdoctor.lint import operators
-from ddpdoctor.lint.branches import map_value, resolve, truth
+from ddpdoctor.lint.branches import map_value, resolve, split, truth
 from ddpdoctor.lint.checkpoints import keep, load_of
 from ddpdoctor.lint.environment import number
 from ddpdoctor.lint.run import Run
@@ -21,6 +21,7 @@ from ddpdoctor.lint.values import (
     Const,
     Device,
     Dict,
+    Either,
     Function,
     Index,
     Name,
@@ -252,6 +253,9 @@ def _getattr(run: Run, arguments: Arguments, place: Place) -> Value:
     from ddpdoctor.lint.attributes import get_attribute
 
     receiver, name = arguments.get(0), arguments.get(1)
+    if isinstance(receiver, Either):
+        rest = arguments.positional[1:]
+        return split(run, receiver, lambda each: _getattr(run, Arguments((each, *rest)), place))
     if receiver is not None and isinstance(name, Unknown) and isinstance(name.default, Const):
         by_default = Arguments((receiver, name.default, *arguments.positional[2:]))
         key = ("==", name.key, name.default.value)

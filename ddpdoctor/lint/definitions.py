@@ -19,6 +19,7 @@ from ddpdoctor.lint.values import (
     Object,
     Place,
     Scope,
+    Sequence,
     Unknown,
     Value,
 )
@@ -152,10 +153,15 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
 
 
 def _tell_base(run: Run, cls: Class) -> None:
-    """__init_subclass__ of the next class above that has one, where registries are kept."""
-    from ddpdoctor.lint.attributes import class_attribute
+    """__subclasses__(), and __init_subclass__ of the next class above that has one: where
+    registries are kept."""
+    from ddpdoctor.lint.attributes import class_attribute, subclasses
     from ddpdoctor.lint.calls import call
 
+    for base in cls.bases:
+        if isinstance(base, Class):
+            known = Sequence((*subclasses(base).items, cls))
+            run.heap.write(base.namespace, "#subclasses", known)
     for base in cls.bases:
         told = class_attribute(base, "__init_subclass__") if isinstance(base, Class) else None
         if told is not None:

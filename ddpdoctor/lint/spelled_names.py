@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -71,9 +72,14 @@ def _names_of(receiver: Value) -> set[str] | None:
 
 def eval_name(run: Run, arguments: Arguments, place: Place) -> Value:
     """eval("models." + name): the value of a dotted name, as any other text is unknown."""
-    text = arguments.get(0)
+    text = arguments.get(0) or Unknown()
+    return of_text(text, lambda name: _of_dotted_name(run, name.strip(), place))
+
+
+def of_text(text: Value, make: Callable[[str], Value]) -> Value:
+    """What a text makes; of one with an option in it, what it makes by default."""
     if isinstance(text, Const) and isinstance(text.value, str):
-        return _of_dotted_name(run, text.value.strip(), place)
+        return make(text.value)
     if isinstance(text, Unknown):
         text = Text((text,))
     around = _around_the_unknown(text) if isinstance(text, Text) else None
@@ -81,8 +87,7 @@ def eval_name(run: Run, arguments: Arguments, place: Place) -> Value:
         return Unknown()
     before, unknown, after = around
     default = around[1].default.value
-    value = _of_dotted_name(run, f"{before}{default}{after}".strip(), place)
-    return either(("==", unknown.key, default), True, value, Unknown())
+    return either(("==", unknown.key, default), True, make(f"{before}{default}{after}"), Unknown())
 
 
 def _of_dotted_name(run: Run, dotted: str, place: Place) -> Value:

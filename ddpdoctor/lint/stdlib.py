@@ -22,6 +22,7 @@ from ddpdoctor.lint.processes import (
     submit,
 )
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.spelled_names import of_text
 from ddpdoctor.lint.values import (
     NAMED_TUPLE,
     Arguments,
@@ -378,18 +379,16 @@ def _same_path(run: Run, arguments: Arguments, place: Place) -> Value:
 def _import_module(run: Run, arguments: Arguments, place: Place) -> Value:
     from ddpdoctor.lint.attributes import import_module
 
-    name = arguments.get(0)
-    if isinstance(name, Const) and isinstance(name.value, str) and name.value[:1] != ".":
-        return import_module(run, name.value)
-    return Unknown()
+    def load(name: str) -> Value:
+        return Unknown() if name.startswith(".") else import_module(run, name)
+
+    return of_text(resolve(arguments.get(0, "name") or Unknown(), run.path), load)
 
 
 def _locate(run: Run, arguments: Arguments, place: Place) -> Value:
     """pydoc.locate("package.module.Class")."""
-    path = arguments.get(0, "path")
-    if isinstance(path, Const) and isinstance(path.value, str):
-        return by_dotted_path(run, path.value, place)
-    return Unknown()
+    path = resolve(arguments.get(0, "path") or Unknown(), run.path)
+    return of_text(path, lambda dotted: by_dotted_path(run, dotted, place))
 
 
 def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:

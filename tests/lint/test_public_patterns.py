@@ -156,6 +156,22 @@ CHOICES = {
         module, _, name = "jobs.train.run".rpartition(".")
         getattr(importlib.import_module(module), name)(work)
         """,
+    "module that an option names": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--job", default="train")
+        module = importlib.import_module("jobs." + parser.parse_args().job)
+        getattr(module, "run")(work)
+        """,
+    "table of subclasses": """
+        class Job:
+            pass
+
+        class Train(Job):
+            def run(self):
+                work()
+
+        {cls.__name__: cls for cls in Job.__subclasses__()}["Train"]().run()
+        """,
     "dictionary of a module": """
         import jobs.train
         jobs.train.__dict__["run"](work)
