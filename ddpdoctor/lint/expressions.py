@@ -72,6 +72,8 @@ def look_up(run: Run, name: str) -> Value:
     if name == "__name__":
         main = run.frame.module is run.trace.entry
         return Const("__main__" if main else run.frame.module.name)
+    if name == "__package__":
+        return Const(run.frame.module.package)
     if name == "__file__":
         return Const(str(run.frame.module.path))
     if has_builtin(name):

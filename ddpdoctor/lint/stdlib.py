@@ -377,10 +377,19 @@ def _same_path(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _import_module(run: Run, arguments: Arguments, place: Place) -> Value:
+    """importlib.import_module("jobs." + name), import_module(f".{name}", package="jobs")."""
     from ddpdoctor.lint.attributes import import_module
 
+    package = resolve(arguments.get(1, "package") or Unknown(), run.path)
+
     def load(name: str) -> Value:
-        return Unknown() if name.startswith(".") else import_module(run, name)
+        if not name.startswith("."):
+            return import_module(run, name)
+        if not isinstance(package, Const) or not isinstance(package.value, str):
+            return Unknown()
+        parts = package.value.split(".")
+        above = len(name) - len(name.lstrip(".")) - 1
+        return import_module(run, ".".join(parts[: len(parts) - above]) + "." + name.lstrip("."))
 
     return of_text(resolve(arguments.get(0, "name") or Unknown(), run.path), load)
 

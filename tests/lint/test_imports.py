@@ -276,3 +276,19 @@ def test_a_syntax_error_in_an_imported_file_is_named_and_the_rest_goes_on(tmp_pa
     assert [finding.code for finding in linted.findings] == ["DDP103"]
     assert len(linted.skipped) == 1
     assert "net.py: syntax error at line 1" in linted.skipped[0]
+
+
+@pytest.mark.parametrize("package", ["__package__", "__name__", "package='lib'"])
+def test_a_package_imports_a_file_that_it_is_given_the_name_of(check: Check, package: str) -> None:
+    check(
+        "from lib import load\nsetup, GPU = load('setup_').setup, load('setup_').GPU" + USE,
+        {
+            "lib/__init__.py": f"""
+            import importlib
+
+            def load(name):
+                return importlib.import_module("." + name, {package})
+            """,
+            "lib/setup_.py": SETUP,
+        },
+    )

@@ -162,6 +162,12 @@ CHOICES = {
         module = importlib.import_module("jobs." + parser.parse_args().job)
         getattr(module, "run")(work)
         """,
+    "module of a package that an option names": """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--job", default="train")
+        name = parser.parse_args().job
+        importlib.import_module(f"..{name}", package="jobs.inner").run(work)
+        """,
     "table of subclasses": """
         class Job:
             pass
