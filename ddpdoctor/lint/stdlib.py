@@ -235,6 +235,9 @@ def _merge(run: Run, arguments: Arguments, place: Place) -> Value:
     merged: dict[Any, Value] = {}
     for given in arguments.positional:
         value = resolve(given, run.path)
+        if isinstance(value, Unknown):  # OmegaConf.from_cli(), a file that is not seen
+            merged = {key: copied(held, run, 0) for key, held in merged.items()}
+            _override(run, Object(Name(NAMESPACE), merged), "")
         if isinstance(value, Dict):
             value = _nested(value, place)
         for key, held in value.attributes.items() if isinstance(value, Object) else ():
@@ -508,6 +511,7 @@ _FUNCTIONS: dict[str, Standard] = {
     "json.loads": _from_file(json.loads),
     "omegaconf.OmegaConf.load": _namespace_file,
     "omegaconf.OmegaConf.merge": _merge,
+    "omegaconf.OmegaConf.to_container": _as_dict,
     "os.path.join": _join_path,
     "os.path.dirname": _dirname,
     "os.path.abspath": _same_path,

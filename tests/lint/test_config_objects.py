@@ -187,6 +187,23 @@ def test_a_file_that_is_not_there_is_unknown(check: Check) -> None:
     """)
 
 
+def test_what_is_merged_and_not_seen_may_change_all_before_it(check: Check) -> None:
+    check(
+        """
+    from omegaconf import OmegaConf
+
+    base = OmegaConf.load("config.yaml")  # DDP103
+    more = OmegaConf.create({"train": {"card": 4}})  # DDP103: warning
+    config = OmegaConf.merge(base, more, OmegaConf.from_cli(), {"own": 5})  # DDP103: error
+    dist.init_process_group("nccl")
+    torch.ones(1, device=config.train.card)
+    torch.ones(1, device=config.own)
+    torch.ones(1, device=OmegaConf.to_container(base)["gpu"])
+    """,
+        {"config.yaml": YAML},
+    )
+
+
 def test_omegaconf_files_and_merges(check: Check) -> None:
     check(
         """
