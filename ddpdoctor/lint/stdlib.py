@@ -338,6 +338,8 @@ def value_of(
         items = tuple(value_of(item, place, option, made) for item in data[:64])
         made[id(data)] = Sequence(items, open=len(data) > len(items))
         return made[id(data)]
+    if isinstance(data, str) and "${" in data:
+        return Unknown()  # something else is put in its place when it is read
     if data is None or isinstance(data, (bool, int, float, str)):
         value = Const(data, place)
         if option is None:

@@ -204,6 +204,20 @@ def test_what_is_merged_and_not_seen_may_change_all_before_it(check: Check) -> N
     )
 
 
+def test_a_reference_in_a_file_is_not_its_text(check: Check) -> None:
+    check(
+        """
+    from omegaconf import OmegaConf
+
+    config = OmegaConf.load("config.yaml")
+    dist.init_process_group("nccl")
+    if config.mode == "shared":
+        torch.ones(1, device=1)  # DDP103
+    """,
+        {"config.yaml": "mode: ${oc.env:MODE}\n"},
+    )
+
+
 def test_omegaconf_files_and_merges(check: Check) -> None:
     check(
         """
