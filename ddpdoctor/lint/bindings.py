@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import libcst as cst
@@ -10,6 +11,7 @@ from ddpdoctor.lint.assignments import assigned, blocks_around, may_be_unset, na
 from ddpdoctor.lint.local_ranks import Code, library_name, own_device
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import InsertBefore, Remove, Repair, path_to, statement_around
+from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Index, Place
 
@@ -205,10 +207,19 @@ def _uses_current_device(trace: Trace, event: Event) -> bool:
 def _may_be_on_cpu(trace: Trace, group: Event) -> bool:
     """Whether the process group can also open on a machine without GPUs."""
     given = group.detail["api"].argument("backend", group.arguments)
-    return any(
-        not (isinstance(leaf, Const) and leaf.value in (None, "nccl"))
-        for leaf in trace.alternatives(group, given)
+    backends = trace.alternatives(group, given)
+    if any(not (isinstance(leaf, Const) and leaf.value in (None, "nccl")) for leaf in backends):
+        return True
+    asks = any(query.name == "torch.cuda.is_available" for query in trace.of("query"))
+    return asks and (
+        all(isinstance(leaf, Const) and leaf.value is None for leaf in backends)
+        or any(leaf.origin is not None and _names_gloo(leaf.origin.module) for leaf in backends)
     )
+
+
+def _names_gloo(module: Module) -> bool:
+    """Whether the file that names NCCL has another backend to choose."""
+    return re.search(rb"[\"']gloo[\"']", module.data()) is not None
 
 
 def _code_to_move(bind: Event, place: Place) -> str | None:

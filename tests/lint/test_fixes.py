@@ -261,8 +261,21 @@ net.to(slot)
     assert after.count("set_device") == 1
 
 
-def test_a_group_that_can_open_on_the_cpu_keeps_doing_so(train: Path) -> None:
-    program = """
+@pytest.mark.parametrize(
+    ("group", "on_cpu"),
+    [
+        ("dist.init_process_group(args.backend)", True),
+        ('dist.init_process_group("nccl" if cuda else "gloo")', True),
+        ('dist.init_process_group({True: "nccl", False: "gloo"}[cuda])', True),
+        ("dist.init_process_group()", True),
+        ("dist.init_process_group(backend=None)", True),
+        ('dist.init_process_group("nccl")', False),
+    ],
+)
+def test_a_group_that_can_open_on_the_cpu_keeps_doing_so(
+    train: Path, group: str, on_cpu: bool
+) -> None:
+    program = f"""
 import argparse
 import os
 
@@ -272,13 +285,13 @@ import torch.distributed as dist
 parser = argparse.ArgumentParser()
 parser.add_argument("--backend", default="nccl")
 args = parser.parse_args()
-dist.init_process_group(args.backend)
-torch.ones(1).cuda()
+cuda = torch.cuda.is_available()
+{group}
+torch.ones(1).to("cuda" if cuda else "cpu")
 """
-    assert added(train, program) == [
-        "if torch.cuda.is_available():",
-        '    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))',
-    ]
+    bind = 'torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))'
+    guarded = ["if torch.cuda.is_available():", f"    {bind}"]
+    assert added(train, program) == (guarded if on_cpu else [bind])
 
 
 def test_a_program_of_another_launcher_is_bound_by_its_variable(train: Path) -> None:
