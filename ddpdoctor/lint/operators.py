@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import libcst as cst
@@ -12,6 +13,7 @@ from ddpdoctor.lint.branches import Path, map_value, resolve
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
+    MOST_ALTERNATIVES,
     RANKS,
     Const,
     Dict,
@@ -24,6 +26,7 @@ from ddpdoctor.lint.values import (
     Text,
     Unknown,
     Value,
+    alternatives,
     either,
     tuple_items,
 )
@@ -145,7 +148,10 @@ def _is_text(value: Value) -> bool:
 
 
 def join_text(values: tuple[Value | str, ...], place: Place) -> Value:
-    """Concatenates: a constant where all parts are, else a Text; either-ors are kept outside."""
+    """Concatenates: a constant where all parts are, else a Text; either-ors are kept outside, as
+    long as these are few."""
+    if prod(map(alternatives, values)) > MOST_ALTERNATIVES:
+        values = tuple(Unknown() if isinstance(value, Either) else value for value in values)
     for position, value in enumerate(values):
         if isinstance(value, Either):
             before, after = values[:position], values[position + 1 :]

@@ -186,7 +186,7 @@ class Either(Value):
         self.yes = yes
         self.no = no
         self.origin = None
-        self.size = _size(yes) + _size(no)
+        self.size = alternatives(yes) + alternatives(no)
         self.uid = next(_fresh)
 
     def __repr__(self) -> str:
@@ -450,10 +450,10 @@ class Scope:
 
 
 # Past this many alternatives an either-or says no more than unknown does.
-_MOST_ALTERNATIVES = 12
+MOST_ALTERNATIVES = 12
 
 
-def _size(value: Value) -> int:
+def alternatives(value: object) -> int:
     return value.size if isinstance(value, Either) else 1
 
 
@@ -482,6 +482,6 @@ def either(key: Hashable, default: bool | None, yes: Value, no: Value) -> Value:
     """Joins the two sides of a branch."""
     if same(yes, no):
         return yes
-    if _size(yes) + _size(no) > _MOST_ALTERNATIVES:
+    if alternatives(yes) + alternatives(no) > MOST_ALTERNATIVES:
         return Unknown()
     return Either(key, default, yes, no)

@@ -191,3 +191,18 @@ torch.ones(1, device=index)
 """
     )
     assert f"it is {result} on every rank" in found["DDP103"].message
+
+
+def test_a_text_of_many_optional_parts_keeps_those_that_are_sure(check: Check) -> None:
+    """A part is there or not in each of twenty places: a million texts, of which none is made."""
+    parts = "".join(f"parts.append('x' if os.getenv('PART{n}') else '')\n" for n in range(20))
+    check(
+        "parts = ['cpu']\n"
+        + parts
+        + """
+dist.init_process_group("nccl")
+torch.cuda.set_device("cuda:" + os.environ["RANK"])  # DDP203
+torch.zeros(1, device=":".join(parts))
+torch.zeros(1, device="cuda:0" + "".join(parts[1:]))
+"""
+    )
