@@ -46,7 +46,8 @@ def run_spawn(
     if passes_index:
         index: Value = Index(Role.LOCAL, place) if several else Const(0)
         given = Arguments((index, *given.positional), {}, given.open)
-    _run_process(run, target, given, place, alone=not several)
+    mask = run.cell["visible"] if several else None
+    _run_process(run, target, given, place, alone=not several, mask=mask)
     return Unknown()
 
 
@@ -114,12 +115,18 @@ def _numbered(value: Value) -> Value:
 
 
 def _run_process(
-    run: Run, target: Value, arguments: Arguments, place: Place, *, alone: bool
+    run: Run,
+    target: Value,
+    arguments: Arguments,
+    place: Place,
+    *,
+    alone: bool,
+    mask: Value | None = None,
 ) -> None:
     from ddpdoctor.lint.calls import call
 
     parent = run.process
-    process = Process("spawned", parent)
+    process = Process("spawned", parent, mask=mask)
     before = len(run.trace.events)
     with run.inside(process), suppress(Dead):
         call(run, target, arguments, place)

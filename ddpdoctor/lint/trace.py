@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,8 @@ class Process:
     """A process, or a thread of one, that the program runs in.
 
     kind: "script", "spawned" or "thread". launches: it starts the ranks and is none itself.
-    depth: how many calls its starter was in, whose frames stand before its own.
+    depth: how many calls its starter was in, whose frames stand before its own. mask: what it made
+    of CUDA_VISIBLE_DEVICES for all the ranks that it started at once.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Process:
     launches: bool = False
     forked: bool = False
     depth: int = 0
+    mask: Value | None = None
 
     def owner(self) -> Process:
         """The process itself, also for a thread in it."""
@@ -101,6 +103,7 @@ class Trace:
         self.events: list[Event] = []
         self._groups: list[Event] = []
         self.local_rank_variable = "LOCAL_RANK"  # as the program's launcher calls it
+        self.ranks: dict[Hashable, Index] = {}  # unknown values that a group was given as its rank
 
     def add(self, event: Event) -> None:
         self.events.append(event)
@@ -147,6 +150,8 @@ class Trace:
         found: list[Value] = []
         for path in self._paths(event):
             for leaf, _ in leaves(_at_defaults(value, path), path):
+                if isinstance(leaf, Unknown):
+                    leaf = self.ranks.get(leaf.key, leaf)
                 if not any(leaf is other for other in found):
                     found.append(leaf)
         return found
@@ -237,6 +242,8 @@ class Trace:
 
     def is_isolated(self, event: Event) -> bool:
         """Whether the process sees its own GPU only, so that cuda:0 is right on every rank."""
+        if event.state.visible is event.process.owner().mask:
+            return False
         return any(
             not (isinstance(leaf, Const) and (leaf.value is None or isinstance(leaf.value, str)))
             for leaf in self.alternatives(event, event.state.visible)

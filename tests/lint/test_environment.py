@@ -177,6 +177,27 @@ def test_one_mask_for_all_processes_isolates_none(check: Check) -> None:
     """)
 
 
+def test_a_mask_that_spawned_processes_share_isolates_none(check: Check) -> None:
+    check("""
+    def work(rank):
+        dist.init_process_group("nccl", rank=rank)  # DDP201
+        torch.ones(1).cuda()  # DDP101
+
+    def work_alone(rank, gpus):
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus[rank]
+        dist.init_process_group("nccl", rank=rank)
+        torch.ones(1).cuda()
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--gpus")
+        gpus = parser.parse_args().gpus
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+        mp.spawn(work, nprocs=torch.cuda.device_count())
+        mp.spawn(work_alone, (gpus.split(","),), nprocs=torch.cuda.device_count())
+    """)
+
+
 def test_a_mask_written_before_the_import_counts_as_well(check: Check) -> None:
     check("""
     def isolate():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.attributes import named_value
-from ddpdoctor.lint.branches import leaves, map_value, resolve
+from ddpdoctor.lint.branches import assume, compare, leaves, map_value, resolve
 from ddpdoctor.lint.devices import as_device, is_cuda
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.run import UNBOUND, Run
@@ -11,9 +11,11 @@ from ddpdoctor.lint.trace import DEFAULT_BACKEND
 from ddpdoctor.lint.values import (
     Const,
     Device,
+    Index,
     Name,
     Object,
     Place,
+    Role,
     Unknown,
     Value,
 )
@@ -79,6 +81,7 @@ def group(call: Call) -> Value:
     backend = call.argument("backend") or Const(None)
     names = [_backend(leaf) for leaf, _ in leaves(backend, run.path)]
     device_id = call.argument("device_id")
+    _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
     run.record(
         "group",
         call.name,
@@ -94,6 +97,18 @@ def group(call: Call) -> Value:
         run.set_process("paired", map_value(as_device(device_id, run.path), run.path, index_of))
         start_cuda(run, as_device(device_id, run.path), call.place)
     return Const(None)
+
+
+def _note_rank(run: Run, rank: Value) -> None:
+    """What a group is given as its rank is above 0 in this run, which is that of rank k."""
+    if isinstance(rank, Unknown):
+        first = compare("==", rank, Const(0), run.path)
+        known = {**assume(first, False, run.path), **assume(rank, True, run.path)}
+        run.path = {**run.path, **known}
+        device = as_device(rank, run.path)
+        for value in (rank, index_of(device)):
+            if isinstance(value, Unknown):
+                run.trace.ranks.setdefault(value.key, Index(Role.GLOBAL, rank.origin))
 
 
 def _backend(leaf: Value) -> str | None:

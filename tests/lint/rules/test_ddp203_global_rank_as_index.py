@@ -136,3 +136,36 @@ model(torch.ones(1).to(device))
 """
     )
     assert [related.message for related in found["DDP203"].related] == ["takes effect here"]
+
+
+def test_an_option_that_a_group_is_given_as_its_rank_is_the_global_rank(check: Check) -> None:
+    """Who starts such a job gives each process another --rank, whatever its default."""
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rank", default=0, type=int)
+    parser.add_argument("--size", default=1, type=int)
+    args = parser.parse_args()
+    main = args.rank == 0
+    dist.init_process_group("nccl", rank=args.rank, world_size=args.size)
+    torch.cuda.set_device(args.rank)  # DDP203: warning
+    torch.ones(1).cuda()
+    if args.rank == 0:
+        torch.ones(1, device="cuda:0")
+    if main:
+        torch.ones(1, device="cuda:0")
+    if not args.rank:
+        torch.ones(1, device="cuda:0")
+    """)
+
+
+def test_what_only_rank_0_does_is_left_alone_where_the_rank_is_an_option(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rank", default=0, type=int)
+    args = parser.parse_args()
+    if torch.cuda.is_available():
+        dist.init_process_group("nccl", rank=args.rank)  # DDP201
+    torch.ones(1).cuda()  # DDP101
+    if args.rank == 0:
+        torch.cuda.empty_cache()
+    """)
