@@ -38,7 +38,7 @@ _STORE = "hydra's store"
 _MOST_FILES = 60
 _MOST_DEPTH = 12
 _MOST_VALUES = 10_000  # YAML's aliases make few lines mean many values
-_PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
+_PACKAGE = re.compile(r"^# *@package +(\S+)", re.MULTILINE)
 _INTERPOLATION = re.compile(r"\$\{([^{}]*)\}")
 
 
@@ -102,10 +102,11 @@ class _Composer:
             return {}
         if not isinstance(data, dict):
             return {}
-        moved = _PACKAGE.match(text.decode("utf-8", "replace"))
-        if moved is not None and moved[1] != "_group_":
-            package = "" if moved[1] == "_global_" else moved[1]
-        defaults = data.pop("defaults", None) or []
+        moved = _PACKAGE.search(text.decode("utf-8", "replace"))
+        if moved is not None and "_group_" not in moved[1]:
+            package = moved[1].removeprefix("_global_").lstrip(".")
+        listed = data.pop("defaults", None)
+        defaults = listed if isinstance(listed, list) else []
         merged: dict[str, Any] = {}
         for entry in [*defaults, *([] if "_self_" in defaults else ["_self_"])]:
             if entry == "_self_":
@@ -122,7 +123,7 @@ class _Composer:
         self, merged: dict[str, Any], file: str, group: str, choice: Any, package: str, depth: int
     ) -> None:
         """`- optimizer: adam` of a list of defaults: the file of that name in that folder."""
-        words = group.split()
+        words = group.split() or [""]
         path, _, moved = words[-1].partition("@")
         if path.strip("/").startswith("hydra/"):
             return
@@ -163,9 +164,11 @@ def _merge(into: dict[str, Any], more: dict[str, Any], depth: int = 0) -> None:
 
 def _remove(data: dict[str, Any], package: str) -> None:
     above, _, last = package.rpartition(".")
+    inner: Any = data
     for part in above.split(".") if above else []:
-        data = data.get(part, {})
-    data.pop(last, None)
+        inner = inner.get(part) if isinstance(inner, dict) else None
+    if isinstance(inner, dict):
+        inner.pop(last, None)
 
 
 class _Values:
@@ -205,6 +208,8 @@ class _Values:
         """ "cuda:${gpu}", ${oc.env:LOCAL_RANK}, ${model.width}."""
         parts: list[Value | str] = []
         for position, piece in enumerate(_INTERPOLATION.split(text)):
+            if "${" in piece:
+                return Unknown()  # one within another
             parts.append(self._referred(piece, depth) if position % 2 else piece)
         if len(parts) == 3 and parts[0] == parts[2] == "" and isinstance(parts[1], Value):
             return parts[1]
@@ -253,7 +258,8 @@ def _make(call: Call, config: Value, given: Arguments = _NOTHING, depth: int = 0
     if not isinstance(target, Const):
         return Unknown()
     function = by_dotted_path(call.run, str(target.value), call.place)
-    arguments = Arguments(given.positional, {**named, **given.named}, given.open)
+    keywords = {key: value for key, value in named.items() if isinstance(key, str)}
+    arguments = Arguments(given.positional, {**keywords, **given.named}, given.open)
     if _is(entries.get("_partial_"), True):
         return Partial(function, arguments, call.place)
     return call_value(call.run, function, arguments, call.place)

@@ -258,3 +258,36 @@ def test_files_in_a_circle_and_broken_ones_end(check: Check) -> None:
             "conf/b.yaml": "gpu: [1\n",
         },
     )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "defaults: 5",
+        "defaults: {a: b}",
+        "defaults: [[a], {1: 2, g/@x: [y, null]}, '', '/', {override a.b: c}, {'': ''}]",
+        "defaults: [_self_, override a.b: c]\na: text",
+        "1: {_target_: 3, 2: 4}\n_target_: [x]",
+        "a: &a [*a, {b: *a}]\nd: &d {d: *d, e: *d}",
+        "a: ${b}\nb: ${a}\nc: ${oc.env:X,${a}}\nd: ${}\ne: ${oc.env:}",
+        "- a",
+        "2001-01-01: !!binary aGk=",
+        "",
+    ],
+)
+def test_odd_configurations_are_no_obstacle(check: Check, config: str) -> None:
+    check(
+        """
+        import hydra
+
+        @hydra.main(config_path="conf", config_name="config")
+        def main(cfg):
+            dist.init_process_group("nccl")
+            hydra.utils.instantiate(cfg)
+            hydra.utils.instantiate(cfg.a)
+            torch.ones(1, device=2)  # DDP103
+
+        main()
+        """,
+        {"conf/config.yaml": config},
+    )
