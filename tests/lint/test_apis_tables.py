@@ -6,6 +6,7 @@ import re
 
 from ddpdoctor.lint import apis
 from ddpdoctor.lint.effects import KINDS
+from ddpdoctor.lint.options import PARSER
 from ddpdoctor.resources import resource
 
 HEADER = (resource("rules/apis") / "torch.toml").read_text().partition("\nlibraries =")[0]
@@ -29,7 +30,7 @@ def test_every_fact_of_a_framework_is_explained():
 
 def test_every_alias_leads_to_a_name_that_is_known():
     known = apis.load()
-    names = {*known.calls, *known.classes, *known.values}
+    names = {*known.calls, *known.classes, *known.values, PARSER}
     dangling = {
         alias
         for alias in known.aliases
