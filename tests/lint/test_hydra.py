@@ -33,6 +33,15 @@ def test_a_configuration_holds_by_default(check: Check) -> None:
     assert "the default of train.gpu" in found["DDP103"].message
 
 
+def test_nemo_starts_hydra(check: Check) -> None:
+    check(
+        MAIN.format(found="DDP103", device="cfg.gpu")
+        .replace("import hydra\n", "from nemo.core.config import hydra_runner\n")
+        .replace("hydra.main(version_base=None, ", "hydra_runner("),
+        {"conf/config.yaml": "gpu: 1\n"},
+    )
+
+
 def test_a_file_that_is_not_there_is_unknown(check: Check) -> None:
     check(MAIN.format(found="nothing", device="cfg.gpu"))
 
