@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -103,12 +104,23 @@ class Apis:
 
     def kind(self, cls: str) -> str | None:
         """The kind of a library's class, such as "module"; "package.*" means every class in it."""
+        return self._class(cls).get("kind")
+
+    def tensors(self, cls: str) -> str:
+        """What tensors a module of a library has: "none", those it is "given", or its "own"."""
+        last, facts = cls.rpartition(".")[2], self._class(cls)
+        for which in ("none", "given"):
+            if any(fnmatchcase(last, name) for name in facts.get(f"tensors_{which}", ())):
+                return which
+        return "own"
+
+    def _class(self, cls: str) -> dict[str, Any]:
         head = self.canonical(cls)
         facts = self.classes.get(head)
         while facts is None and "." in head:
             head = head.rpartition(".")[0]
             facts = self.classes.get(f"{head}.*")
-        return None if facts is None else facts.get("kind")
+        return facts or {}
 
     @cached_property
     def _anywhere(self) -> dict[str, Api]:

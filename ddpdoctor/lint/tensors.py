@@ -126,6 +126,8 @@ def devices_of_parts(run: Run, module: Value, depth: int = 0) -> tuple[Value, ..
         if isinstance(name, str) and name.startswith("#"):
             continue
         part = resolve(part, run.path)
+        if is_stateless(part):
+            continue
         if kind_of(part) == "module":
             found.extend(devices_of_parts(run, part, depth + 1))
         elif isinstance(part, Unknown) or (
@@ -147,6 +149,11 @@ def library_module(run: Run, name: str, arguments: Arguments, place: Place) -> O
     device = arguments.named.get("device")
     if device is not None:
         module.attributes["#device"] = settled(run, as_device(device, run.path))
+    which = run.apis.tensors(name)
+    if which == "none":
+        module.attributes["#stateless"] = Const(True)
+    elif which == "given":
+        _keep_given(run, module, arguments)
     children: list[Value] = []
     for value in arguments.positional:
         value = resolve(value, run.path)
@@ -164,6 +171,26 @@ def library_module(run: Run, name: str, arguments: Arguments, place: Place) -> O
         if any(device_of(run, child) is not CPU for child in held):
             module.attributes["#device"] = device_of(run, held[0])
     return module
+
+
+def _keep_given(run: Run, module: Object, arguments: Arguments) -> None:
+    """A loss has the weights that it is given, and else no tensors."""
+    given = [resolve(value, run.path) for value in _all_of(arguments)]
+    tensors = [value for value in given if kind_of(value) == "tensor"]
+    if tensors:
+        module.attributes["#device"] = device_of(run, tensors[0])
+    elif arguments.open or not all(isinstance(value, Const) for value in given):
+        module.attributes["#device"] = Unknown()
+    else:
+        module.attributes["#stateless"] = Const(True)
+
+
+def _all_of(arguments: Arguments) -> tuple[Value, ...]:
+    return (*arguments.positional, *arguments.named.values())
+
+
+def is_stateless(value: Value) -> bool:
+    return isinstance(value, Object) and "#stateless" in value.attributes
 
 
 def object_attribute(run: Run, receiver: Object, name: str) -> Value | None:
@@ -206,7 +233,7 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
         run.heap.write(value.attributes, "#kept", Const(event))
     if isinstance(value, (Dict, Sequence)):
         for held in held_in(value):
-            if kind_of(held) == "module":
+            if kind_of(held) == "module" and not is_stateless(held):
                 run.record(
                     "keep",
                     name,
@@ -230,12 +257,27 @@ def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place
             for child in children.items:
                 result = call(run, child, Arguments((result,)), place)
             return result
-        for argument in (*arguments.positional, *arguments.named.values()):
-            for value in held_in(resolve(argument, run.path)):  # lstm(x, (hidden, cell))
-                if kind_of(value) != "module":
-                    meet(run, value, receiver, place)
+        tensors = [
+            value
+            for argument in _all_of(arguments)
+            for value in held_in(resolve(argument, run.path))  # lstm(x, (hidden, cell))
+            if kind_of(value) != "module"
+        ]
+        if is_stateless(receiver):
+            return _stateless_result(run, receiver, tensors, place)
+        for value in tensors:
+            meet(run, value, receiver, place)
         return new_tensor(run, device_of(run, receiver), place)
     return Unknown()
+
+
+def _stateless_result(run: Run, receiver: Object, given: list[Object], place: Place) -> Value:
+    """relu(x) is where x is; the arguments of a loss have to be in one place."""
+    for value in given[1:]:
+        meet(run, given[0], value, place)
+    if len(given) == 1 and kind_of(given[0]) == "tensor":
+        return Object(given[0].cls, dict(given[0].attributes), place)
+    return new_tensor(run, device_of(run, given[0] if given else receiver), place)
 
 
 def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:

@@ -36,12 +36,13 @@ class Net(nn.Module):
         ("self.scale = torch.ones(2)", "x * self.scale.view(1, -1)[:, :2]"),
         ("self.parts = [nn.Linear(2, 2)]", "self.parts[0](x)"),
         ('self.parts = {"a": nn.Linear(2, 2)}', 'self.parts["a"](x)'),
+        ("self.parts = [nn.CrossEntropyLoss(weight=torch.ones(2))]", "self.parts[0](x, x)"),
     ],
 )
 def test_what_stays_on_the_cpu(check: Check, keep: str, use: str) -> None:
     found = check(NET.format(keep=keep + "  # DDP106: error", use=use) + BOUND)
     assert "plain attribute" in found["DDP106"].message
-    expected = "register_buffer" if "nn.Linear" not in keep else "nn.ModuleList"
+    expected = "nn.ModuleList" if "parts" in keep else "register_buffer"
     assert expected in found["DDP106"].repair
 
 
@@ -61,6 +62,11 @@ def test_what_stays_on_the_cpu(check: Check, keep: str, use: str) -> None:
         ("self.scale = torch.ones(2).cuda()", "x * self.scale"),
         ("self.parts = nn.ModuleList([nn.Linear(2, 2)])", "self.parts[0](x)"),
         ("self.parts = nn.Sequential(nn.Linear(2, 2))", "self.parts(x)"),
+        ("self.parts = [nn.MSELoss(), nn.L1Loss(reduction='sum')]", "self.parts[0](x, x)"),
+        ("self.parts = [nn.CrossEntropyLoss(weight=unknown())]", "self.parts[0](x, x)"),
+        ("self.parts = [nn.CrossEntropyLoss(torch.ones(2).cuda())]", "self.parts[0](x, x)"),
+        ('self.parts = {"relu": nn.ReLU(), "elu": nn.ELU()}', 'x + self.parts["relu"](x)'),
+        ("self.parts = [nn.MaxPool2d(2), nn.Dropout(0.1)]", "self.parts[1](self.parts[0](x))"),
         ('self.parts = nn.ModuleDict({"a": nn.Linear(2, 2)})', 'self.parts["a"](x)'),
     ],
 )
