@@ -9,6 +9,7 @@ from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Arguments,
+    Const,
     Place,
     Value,
 )
@@ -28,3 +29,8 @@ class Call:
     def argument(self, role: str) -> Value | None:
         value = self.api.argument(role, self.arguments)
         return None if value is None else resolve(value, self.run.path)
+
+    def given(self, role: str) -> Value | None:
+        """An argument whose None says no more than its absence."""
+        value = self.argument(role)
+        return None if isinstance(value, Const) and value.value is None else value

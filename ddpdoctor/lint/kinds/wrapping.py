@@ -42,7 +42,7 @@ def wrap(call: Call) -> Value:
 def shard(call: Call) -> Value:
     run = call.run
     module = call.argument("module") or Unknown()
-    given = call.argument("device_id")
+    given = call.given("device_id")
     device = None if given is None else as_device(given, run.path)
     run.record(
         "shard",
@@ -51,7 +51,7 @@ def shard(call: Call) -> Value:
         device=device,
         arguments=call.arguments,
         module=module,
-        mesh=call.argument("mesh"),
+        mesh=call.given("mesh"),
     )
     # FullyShardedDataParallel moves a CPU module to device_id, fully_shard to the current device.
     # Without device_id the program has to move it; where it ends up then is not known.
@@ -98,7 +98,7 @@ def objects(call: Call) -> Value:
         arguments=call.arguments,
         payload_devices=[device_of(call.run, value) for value in members],
         group=call.argument("group"),
-        device=call.argument("device"),
+        device=call.given("device"),
     )
     return Const(None)
 
@@ -109,7 +109,7 @@ def barrier(call: Call) -> Value:
         call.name,
         call.place,
         arguments=call.arguments,
-        device_ids=call.argument("device_ids"),
+        device_ids=call.given("device_ids"),
         group=call.argument("group"),
     )
     return Const(None)

@@ -33,7 +33,7 @@ def _relies_on_binding(trace: Trace, group: Event, event: Event) -> bool:
         return False
     if event.kind in ("place", "create", "default", "load"):
         return trace.unindexed(event)
-    if event.kind == "shard" and event.device is not None:
+    if event.kind == "shard" and event.detail["mesh"] is not None:
         return False
     if event.kind in ("objects", "shard"):
         return event.device is None and trace.needs_current_device(event)

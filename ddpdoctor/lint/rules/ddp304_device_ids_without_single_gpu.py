@@ -17,8 +17,8 @@ def check(trace: Trace) -> Iterator[Draft]:
             continue
         parts = event.detail["parts"]
         places = [*trace.alternatives(event, event.device), *parts]
-        on_cpu = bool(places) and all(isinstance(p, Device) and p.kind == "cpu" for p in places)
-        spread = not on_cpu and _is_spread(parts)
+        on_cpu = all(isinstance(p, Device) and p.kind == "cpu" for p in places)
+        spread = _is_spread(parts)
         if not on_cpu and not spread:
             continue
         where = "still on the CPU" if on_cpu else "spread over several GPUs"
@@ -43,4 +43,4 @@ def _is_spread(parts: tuple[Value, ...]) -> bool:
         for device in parts
         if isinstance(device, Device) and device.kind == "cuda" and device.index is not None
     ]
-    return len(indices) > 1 and not all(same(indices[0], other) for other in indices[1:])
+    return not all(same(indices[0], other) for other in indices[1:])

@@ -21,7 +21,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         sure = trace.is_distributed(event)
         leaves = trace.alternatives(event, event.detail["map"])
         kinds = [_kind(trace, event, leaf) for leaf in leaves]
-        if not kinds or None in kinds:
+        if None in kinds:
             continue
         spread = all(kind == "spread" for kind in kinds)
         if spread and not sure:

@@ -8,15 +8,14 @@ from ddpdoctor.findings import Severity
 from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Const, Device
+from ddpdoctor.lint.values import Device
 
 
 def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("shard"):
         if not trace.needs_current_device(event):
             continue
-        mesh = event.detail["mesh"]
-        if mesh is not None and not (isinstance(mesh, Const) and mesh.value is None):
+        if event.detail["mesh"] is not None:
             continue
         device = trace.alternatives(event, event.device)
         if not all(isinstance(d, Device) and d.index is None for d in device):

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const
+from ddpdoctor.lint.trace import Trace
 
 
 def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("barrier"):
-        if _is_given(event, "device_ids") or not trace.needs_current_device(event):
+        if event.detail["device_ids"] is not None or not trace.needs_current_device(event):
             continue
         yield Draft(
             "DDP401",
@@ -27,8 +26,3 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="call torch.cuda.set_device(local_rank) first, or pass device_ids=[local_rank]",
             fix=bind_first_group(trace, event),
         )
-
-
-def _is_given(event: Event, name: str) -> bool:
-    value = event.detail[name]
-    return value is not None and not (isinstance(value, Const) and value.value is None)

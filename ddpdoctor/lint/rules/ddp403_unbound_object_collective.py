@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const, Device
+from ddpdoctor.lint.values import Device
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -24,7 +24,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 'be on the same device"',
                 repair="send tensors on the CPU (x.cpu()), or use a collective for tensors",
             )
-        elif not _is_given(event) and trace.needs_current_device(event):
+        elif event.device is None and trace.needs_current_device(event):
             yield Draft(
                 "DDP403",
                 event.place,
@@ -35,11 +35,6 @@ def check(trace: Trace) -> Iterator[Draft]:
                 repair="call torch.cuda.set_device(local_rank) first",
                 fix=bind_first_group(trace, event),
             )
-
-
-def _is_given(event: Event) -> bool:
-    value = event.device
-    return value is not None and not (isinstance(value, Const) and value.value is None)
 
 
 def _sends_gpu_tensors(trace: Trace, event: Event) -> bool:

@@ -36,6 +36,7 @@ def test_several_gpus(check: Check, ids: str) -> None:
 @pytest.mark.parametrize(
     "wrap",
     [
+        "DDP(model)",
         "DDP(model, device_ids=[local_rank])",
         "nn.DataParallel(model, device_ids=[0, 1])",
         "nn.DataParallel(model, device_ids=list(range(torch.cuda.device_count())))",
@@ -47,3 +48,26 @@ def test_several_gpus(check: Check, ids: str) -> None:
 )
 def test_one_gpu_or_one_process(check: Check, wrap: str) -> None:
     check(START + wrap)
+
+
+@pytest.mark.parametrize(
+    ("ids", "markers"),
+    [
+        ("[0, 1] if unknown() else [local_rank]", ""),
+        ("[0] if unknown() else [local_rank]", ""),
+        ("[0, *unknown()]", ""),
+        ("list(unknown())", ""),
+        ("None", ""),
+        ("[*[], *unknown()]", ""),
+        ("[0, 1] if unknown() else [2, 3]", "  # DDP302"),
+    ],
+)
+def test_what_may_be_one_gpu(check: Check, ids: str, markers: str) -> None:
+    check(START + f"DDP(model, device_ids={ids}){markers}\n")
+
+
+def test_several_numbers_on_the_cpu(check: Check) -> None:
+    check("""
+    dist.init_process_group("gloo")
+    DDP(nn.Linear(1, 1), device_ids=[0, 1])
+    """)

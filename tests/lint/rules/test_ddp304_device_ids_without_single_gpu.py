@@ -67,4 +67,42 @@ def test_on_the_cpu_with_gloo(check: Check) -> None:
     check("""
     dist.init_process_group("gloo")
     DDP(nn.Linear(1, 1))
+    DDP(nn.Linear(1, 1), device_ids=[0])
     """)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "spread"),
+    [
+        ("local_rank", "local_rank", False),
+        ("local_rank", "'cpu'", False),
+        ("local_rank", "unknown()", False),
+        ("local_rank", "(local_rank + 1) % 8", True),
+    ],
+)
+def test_a_module_of_two_parts(check: Check, first: str, second: str, spread: bool) -> None:
+    marker = "  # DDP304" if spread else ""
+    check(f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(1, 1).to({first})
+            self.b = nn.Linear(1, 1).to({second})
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    DDP(Net(), device_ids=[local_rank]){marker}
+    """)
+
+
+def test_the_repair_fits_the_fault(check: Check) -> None:
+    found = check(START + "DDP(nn.Linear(1, 1), device_ids=[local_rank])  # DDP304\n")
+    assert found["DDP304"].repair == "move the module to its GPU before wrapping it"
+    found = check(
+        START
+        + """
+net = nn.Sequential(nn.Linear(1, 1).to(local_rank), nn.Linear(1, 1).to(local_rank + 1))
+DDP(net, device_ids=[local_rank])  # DDP304
+"""
+    )
+    assert found["DDP304"].repair == "leave device_ids and output_device out"

@@ -73,3 +73,82 @@ def test_in_one_process_auto_is_what_it_is_for(check: Check) -> None:
     from transformers import AutoModelForCausalLM
     AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")
     """)
+
+
+MAPPED = 'AutoModelForCausalLM.from_pretrained("gpt2", device_map={})'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"balanced_low_0"',
+        '{"model": 0, "lm_head": 1}',
+        '{"": 0 if unknown() else 1}',
+        '"auto" if unknown() else {"": 0}',
+    ],
+)
+def test_maps_that_fit_no_rank_or_one(check: Check, value: str) -> None:
+    check(START + f"{MAPPED.format(value)}  # DDP305\n")
+
+
+def test_the_default_of_an_option(check: Check) -> None:
+    check(
+        START
+        + f"""
+parser = argparse.ArgumentParser()
+parser.add_argument("--map", default="auto")  # DDP305
+{MAPPED.format("parser.parse_args().map")}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{}",
+        '{"": 0, **unknown()}',
+        '{"": 0, "lm_head": local_rank}',
+        '"auto" if unknown() else {"": local_rank}',
+        '"cuda"',
+        '"cpu:0"',
+        'torch.device("cuda")',
+        "parser.parse_args().map",
+        "parser.parse_args().card",
+    ],
+)
+def test_maps_that_may_fit_every_rank(check: Check, value: str) -> None:
+    check(
+        START
+        + f"""
+parser = argparse.ArgumentParser()
+parser.add_argument("--map")
+parser.add_argument("--card", default=local_rank)
+{MAPPED.format(value)}
+"""
+    )
+
+
+@pytest.mark.parametrize(("value", "marker"), [('"auto"', ""), ('{"": 0}', "  # DDP305")])
+def test_under_a_launcher_that_is_not_seen(check: Check, value: str, marker: str) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM, Trainer
+    model = {MAPPED.format(value)}{marker}
+    Trainer(model).train()
+    """)
+
+
+def test_a_constant_in_one_process(check: Check) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM
+    {MAPPED.format('{"": 0}')}
+    """)
+
+
+def test_where_it_takes_effect_is_told_unless_it_is_there(check: Check) -> None:
+    lines = ['where = "auto"  # DDP305', MAPPED.format("where")]
+    found = check(START + "\n".join(lines))
+    assert [r.message for r in found["DDP305"].related] == ["takes effect here"]
+    assert found["DDP305"].behaviour == "every rank loads over the same GPUs"
+    found = check(START + MAPPED.format('{"": len("")}') + "  # DDP305")
+    assert found["DDP305"].related == ()
+    assert found["DDP305"].behaviour == "every rank loads on the same GPU"

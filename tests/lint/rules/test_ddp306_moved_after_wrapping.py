@@ -84,3 +84,35 @@ strategy.to_device(strategy.wrap(nn.Linear(1, 1)))
 """
     )
     assert edits(found["DDP306"]) == ["model.to(self.local_rank)"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "model = DDP(unknown()); model.cuda()",
+        "model = DDP(nn.Linear(1, 1)); model.to(unknown())",
+        "model = DDP(nn.Linear(1, 1).to(local_rank)); model.cuda()",
+        "net = nn.Linear(1, 1); net.cuda() if unknown() else None; model = DDP(net); model.cuda()",
+        "x = unknown(); DDP(nn.Linear(1, 1).cuda()); x.cuda()",
+    ],
+)
+def test_a_move_that_may_change_nothing(check: Check, program: str) -> None:
+    check(START + program)
+
+
+def test_from_one_gpu_to_another(check: Check) -> None:
+    check(
+        START
+        + """
+model = DDP(nn.Linear(1, 1).to(local_rank))
+model.to("cuda:0")  # DDP306 DDP103
+"""
+    )
+
+
+def test_a_job_on_the_cpu(check: Check) -> None:
+    check("""
+    dist.init_process_group("gloo")
+    model = DDP(nn.Linear(1, 1))
+    model.cuda()
+    """)

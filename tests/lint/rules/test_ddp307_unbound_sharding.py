@@ -73,3 +73,18 @@ loss = model(torch.ones(1).cuda()).mean()
 dist.all_reduce(loss)
 """
     )
+
+
+@pytest.mark.parametrize(
+    ("shard", "marker"),
+    [
+        ("FSDP(nn.Linear(1, 1), device_id=None)", "  # DDP307"),
+        ("fully_shard(nn.Linear(1, 1), mesh=None)", "  # DDP307"),
+        ("FSDP(nn.Linear(1, 1), device_id=unknown())", ""),
+        ("FSDP(nn.Linear(1, 1), device_id=local_rank if unknown() else None)", ""),
+        ("fully_shard(nn.Linear(1, 1), mesh=unknown())", ""),
+    ],
+)
+def test_what_it_is_told(check: Check, shard: str, marker: str) -> None:
+    group = "  # DDP201" if marker else ""
+    check(IMPORTS + f"dist.init_process_group('nccl'){group}\n{shard}{marker}\n")

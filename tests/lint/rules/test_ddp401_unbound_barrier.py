@@ -45,3 +45,20 @@ def test_a_barrier_that_knows_its_gpu(check: Check, lines: str) -> None:
     local_rank = int(os.environ["LOCAL_RANK"])
     {lines}
     """)
+
+
+@pytest.mark.parametrize("argument", ["device_ids=None", "group=None"])
+def test_arguments_that_say_nothing(check: Check, argument: str) -> None:
+    check(f"""
+    dist.init_process_group("nccl")
+    dist.barrier({argument})  # DDP401
+    """)
+
+
+def test_a_process_that_may_be_bound(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    if unknown():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.barrier()
+    """)

@@ -79,3 +79,36 @@ def test_what_is_sent_from_the_cpu(check: Check, sent: str) -> None:
     x, out = torch.ones(1).cuda(), [None]
     dist.all_gather_object(out, {sent})
     """)
+
+
+def test_no_device_is_none(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")  # DDP201
+    dist.broadcast_object_list([1], src=0, device=None)  # DDP403
+    """)
+
+
+@pytest.mark.parametrize("sent", ["x if unknown() else x.cpu()", "unknown(x)", "[x.cpu(), 1]"])
+def test_what_may_be_sent_from_the_cpu(check: Check, sent: str) -> None:
+    check(f"""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    x, out = torch.ones(1).cuda(), [None]
+    dist.all_gather_object(out, {sent})
+    """)
+
+
+def test_one_tensor_of_several_is_enough(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    x, out = torch.ones(1).cuda(), [None]
+    dist.all_gather_object(out, [x.cpu(), x])  # DDP403
+    """)
+
+
+def test_gpu_tensors_through_gloo_of_a_job_without_gpus(check: Check) -> None:
+    check("""
+    dist.init_process_group("gloo")
+    dist.all_gather_object([None], torch.ones(1).cuda())
+    """)

@@ -58,3 +58,31 @@ def test_no_context_on_another_gpu(check: Check, lines: str) -> None:
     dist.init_process_group("nccl")
     {lines}
     """)
+
+
+def test_emptying_the_cache_where_cuda_may_have_started(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    if unknown():
+        torch.ones(1, device=int(os.environ["LOCAL_RANK"]))
+    torch.cuda.empty_cache()
+    """)
+
+
+def test_a_thread_has_a_rule_of_its_own(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    threading.Thread(target=lambda: torch.cuda.synchronize()).start()  # DDP209
+    """)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'dist.init_process_group("gloo"); torch.cuda.synchronize()',
+        'dist.init_process_group("nccl"); torch.cuda.synchronize(unknown())',
+        "torch.cuda.synchronize()",
+    ],
+)
+def test_another_device_or_no_job_of_ranks(check: Check, lines: str) -> None:
+    check(lines)
