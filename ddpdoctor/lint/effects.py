@@ -288,6 +288,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "passes": running.passes,
     "gives_back": gives_back,
     "calls": running.calls,
+    "applies": running.applies,
     "returns": running.returns,
     "nothing": running.nothing,
     "spawn": running.spawn,

@@ -432,3 +432,45 @@ step0(torch.zeros(4))
     linted = lint([tmp_path / "train.py"])
     assert {finding.code for finding in linted.findings} >= {"DDP101"}
     assert linted.unfinished == ()
+
+
+@pytest.mark.parametrize("call", ["Scale.apply(x)", "scale(x)"])
+def test_a_function_of_autograd_runs_its_forward(check: Check, call: str) -> None:
+    check(
+        f"""
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * torch.ones(1, device="cuda:0")  # DDP103
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient
+
+        scale = Scale.apply
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+        x = torch.ones(1).cuda()
+        {call}
+        """
+    )
+
+
+def test_a_function_of_autograd_may_set_its_context_up_apart(check: Check) -> None:
+    check(
+        """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(x, device):
+                return x * torch.ones(1, device=device)
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+        Scale.apply(torch.ones(1).cuda(), "cuda:1")  # DDP103
+        """
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ddpdoctor.lint.attributes import named_value, shared_object
+from ddpdoctor.lint.attributes import class_attribute, named_value, shared_object
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.processes import run_executor, run_job, run_process, run_spawn, run_thread
 from ddpdoctor.lint.values import (
     Arguments,
+    Class,
     Const,
     Function,
     Name,
@@ -39,6 +40,21 @@ def calls(call: Call) -> Value:
         return call_value(call.run, target, Arguments(given.items), call.place)
     rest = Arguments(call.arguments.positional[1:], {}, call.arguments.open)
     return call_value(call.run, target, rest, call.place)
+
+
+def applies(call: Call) -> Value:
+    """Function.apply(x) runs forward(ctx, x), or forward(x) of a class with a setup_context."""
+    from ddpdoctor.lint.calls import call as call_value
+
+    cls = call.receiver
+    forward = class_attribute(cls, "forward") if isinstance(cls, Class) else None
+    if not isinstance(cls, Class) or forward is None:
+        return Unknown()
+    with_context = class_attribute(cls, "setup_context") is None
+    given = call.arguments
+    if with_context:
+        given = Arguments((Unknown(), *given.positional), given.named, given.open)
+    return call_value(call.run, forward, given, call.place)
 
 
 def nothing(call: Call) -> Value:
