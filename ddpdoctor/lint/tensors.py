@@ -264,20 +264,27 @@ def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place
             if kind_of(value) != "module"
         ]
         if is_stateless(receiver):
-            return _stateless_result(run, receiver, tensors, place)
+            for value in tensors[1:]:
+                meet(run, tensors[0], value, place)
+            return _where_it_came_from(run, arguments, place)
         for value in tensors:
             meet(run, value, receiver, place)
         return new_tensor(run, device_of(run, receiver), place)
     return Unknown()
 
 
-def _stateless_result(run: Run, receiver: Object, given: list[Object], place: Place) -> Value:
-    """relu(x) is where x is; the arguments of a loss have to be in one place."""
-    for value in given[1:]:
-        meet(run, given[0], value, place)
-    if len(given) == 1 and kind_of(given[0]) == "tensor":
-        return Object(given[0].cls, dict(given[0].attributes), place)
-    return new_tensor(run, device_of(run, given[0] if given else receiver), place)
+def _where_it_came_from(run: Run, arguments: Arguments, place: Place) -> Value:
+    """relu(x) is where x is, and a loss where its first argument is."""
+    given = _all_of(arguments)
+
+    def result(value: Value) -> Value:
+        if not isinstance(value, Object) or kind_of(value) != "tensor":
+            return Unknown()
+        if len(given) == 1:
+            return Object(value.cls, dict(value.attributes), place)
+        return new_tensor(run, device_of(run, value), place)
+
+    return map_value(given[0], run.path, result) if given else Unknown()
 
 
 def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:

@@ -63,6 +63,28 @@ def test_what_nccl_can_send(check: Check, call: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("outputs", "marker"),
+    [
+        ("x", "# DDP402"),
+        ("x.cuda()", ""),
+        ("unknown()", ""),
+        ("DDP(nn.Linear(2, 2).cuda(), static_graph=unknown())(x.cuda())", ""),
+        ("(x.cuda() if unknown() else unknown())", ""),
+        ("(first if unknown() else second)(x)", ""),
+    ],
+)
+def test_a_loss_is_where_its_first_argument_is(check: Check, outputs: str, marker: str) -> None:
+    check(
+        START.format(backend="'nccl'")
+        + f"""
+first, second = DDP(nn.Linear(2, 2).cuda()), DDP(nn.Linear(3, 2).cuda())
+loss = nn.CrossEntropyLoss()({outputs}, unknown())
+dist.all_reduce(loss)  {marker}
+"""
+    )
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         "out = [torch.zeros(1), torch.zeros(1)]",
