@@ -115,6 +115,8 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
                 child = resolve(child, run.path)
                 if kind_of(child) == "module" and isinstance(child, Object):
                     _move_module(run, child, device, seen)
+        elif isinstance(name, str) and not moves_more:
+            _note_modules(run, module, name, value)  # what was appended to a list of its own
 
 
 def devices_of_parts(run: Run, module: Value, depth: int = 0) -> tuple[Value, ...]:
@@ -231,19 +233,33 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
             "module",
         )
         run.heap.write(value.attributes, "#kept", Const(event))
-    if isinstance(value, (Dict, Sequence)):
-        for held in held_in(value):
-            if kind_of(held) == "module" and not is_stateless(held):
-                run.record(
-                    "keep",
-                    name,
-                    place,
-                    device=device_of(run, held),
-                    owner=receiver,
-                    value=held,
-                    what="a module",
-                    instead="keep submodules in nn.ModuleList or nn.ModuleDict",
-                )
+    _note_modules(run, receiver, name, value, place)
+
+
+def _note_modules(
+    run: Run, owner: Object, name: str, container: Value, place: Place | None = None
+) -> None:
+    """Notes modules in a list or dictionary, which stay when their owner moves: where that was
+    set, or where each was made."""
+    if not isinstance(container, (Dict, Sequence)):
+        return
+    for held in held_in(container):
+        where = place or held.origin
+        if kind_of(held) != "module" or is_stateless(held) or "#kept" in held.attributes:
+            continue
+        if where is None:
+            continue
+        event = run.record(
+            "keep",
+            name,
+            where,
+            device=device_of(run, held),
+            owner=owner,
+            value=held,
+            what="a module",
+            instead="keep submodules in nn.ModuleList or nn.ModuleDict",
+        )
+        run.heap.write(held.attributes, "#kept", Const(event))
 
 
 def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
@@ -330,8 +346,21 @@ def device_of_input(run: Run) -> str | None:
         if value is not None and kind_of(resolve(value, run.path)) == "tensor":
             return f"{name}.device"
     if frame is run.in_method_of_module() and frame.function.parameters.params:
-        return f"next({frame.function.parameters.params[0].name.value}.parameters()).device"
+        return _device_of_state(run, frame.function.parameters.params[0].name.value, frame.receiver)
     return None
+
+
+def _device_of_state(run: Run, name: str, module: Value | None) -> str | None:
+    """The code for the device of a module's own parameter or buffer, or of those below it."""
+    if not isinstance(module, Object):
+        return None
+    below = False
+    for attribute, value in module.attributes.items():
+        value = resolve(value, run.path)
+        if isinstance(attribute, str) and attribute.isidentifier() and is_state(value):
+            return f"{name}.{attribute}.device"
+        below = below or (kind_of(value) == "module" and not is_stateless(value))
+    return f"next({name}.parameters()).device" if below else None
 
 
 def held_in(value: Value) -> list[Object]:

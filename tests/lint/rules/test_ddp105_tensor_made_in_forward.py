@@ -165,3 +165,31 @@ def test_a_tensor_of_another_method_in_a_tuple(check: Check) -> None:
 
 def test_a_tensor_of_another_method_that_is_moved(check: Check) -> None:
     check(RNN.format(of_hidden=".to(next(self.parameters()).device)"))
+
+
+@pytest.mark.parametrize(
+    ("state", "device"),
+    [
+        ('self.register_buffer("scale", torch.ones(4))', "self.scale.device"),
+        ("self.scale = nn.Parameter(torch.ones(4))", "self.scale.device"),
+        ("self.scale = nn.Linear(4, 4)", "next(self.parameters()).device"),
+    ],
+)
+def test_the_repair_asks_what_the_module_has(check: Check, state: str, device: str) -> None:
+    found = check(f"""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            {state}
+
+        def forward(self, length):
+            x = torch.ones(length, 4)  # DDP105
+            return self.scale(x) if {"nn.Linear" in state} else self.scale * x
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    Net().cuda()(3)
+    """)
+    assert found["DDP105"].fix is not None
+    (edit,) = found["DDP105"].fix.edits
+    assert edit.content == f", device={device}"

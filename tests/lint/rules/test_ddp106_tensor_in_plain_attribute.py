@@ -118,3 +118,30 @@ class Part(nn.Module):
         + NET.format(keep='self.parts = {"a": Part()}  # DDP106', use='self.parts["a"](x)')
         + BOUND
     )
+
+
+@pytest.mark.parametrize(
+    ("empty", "add", "get"),
+    [("[]", "parts.append({})", "parts[0]"), ("{}", 'parts["a"] = {}', 'parts["a"]')],
+)
+def test_a_module_that_is_put_into_a_plain_container(
+    check: Check, empty: str, add: str, get: str
+) -> None:
+    program = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = {empty}
+        for _ in range(2):
+            self.{add}{marker}
+
+    def forward(self, x):
+        return self.{get}(x)
+"""
+    layer = "nn.Linear(2, 2)"
+    marked = program.format(empty=empty, add=add.format(layer), marker="  # DDP106", get=get)
+    found = check(marked + BOUND)
+    assert found["DDP106"].fix is None
+    listed = "nn.ModuleList()" if empty == "[]" else "nn.ModuleDict()"
+    check(program.format(empty=listed, add=add.format(layer), marker="", get=get) + BOUND)
+    check(program.format(empty=empty, add=add.format("nn.ReLU()"), marker="", get=get) + BOUND)
