@@ -12,6 +12,7 @@ from ddpdoctor.lint.environment import number
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
 from ddpdoctor.lint.values import (
+    COUNTED,
     COUNTS,
     MISSING,
     RANKS,
@@ -122,7 +123,12 @@ def _range(run: Run, arguments: Arguments, place: Place) -> Value:
         return Sequence(tuple(Const(n) for n in span[:16]), open=len(span) > 16)
     if len(given) == 1 and isinstance(given[0], Index) and given[0].role in COUNTS:
         return Sequence((Unknown(("each", given[0].role)),), open=True)
-    return Sequence((), open=True)
+    return Sequence((_counted(),) if len(given) == 1 else (), open=True)
+
+
+def _counted() -> Unknown:
+    """One of the numbers from 0 up to one that is not known."""
+    return Unknown((COUNTED, Unknown().key))
 
 
 def _iterated(run: Run, value: Value | None) -> Value:
@@ -144,7 +150,8 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
         ]
         return Sequence(tuple(pairs))
     item = value.items[0] if isinstance(value, Sequence) and value.items else Unknown()
-    return Sequence((Sequence((Unknown(), item), "tuple"),), open=True)
+    number = Unknown() if len(arguments.positional) > 1 or arguments.named else _counted()
+    return Sequence((Sequence((number, item), "tuple"),), open=True)
 
 
 def _zip(run: Run, arguments: Arguments, place: Place) -> Value:

@@ -8,6 +8,7 @@ from ddpdoctor.lint.branches import Dead, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
 from ddpdoctor.lint.values import (
+    COUNTED,
     Arguments,
     Class,
     Const,
@@ -109,7 +110,8 @@ def _numbered(value: Value) -> Value:
     """
     if isinstance(value, Const) and type(value.value) is int and value.origin is None:
         return Index(Role.LOCAL)
-    if isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[0] == "each":
+    key = value.key if isinstance(value, Unknown) else None
+    if isinstance(key, tuple) and key[0] in ("each", COUNTED):
         return Index(Role.LOCAL)
     return value
 

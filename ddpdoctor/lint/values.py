@@ -162,6 +162,9 @@ class Unknown(Value):
         return f"Unknown({self.key!r})"
 
 
+COUNTED = "counted"  # begins the key of a number that a loop counts from 0
+
+
 class Not(Value):
     """The negation of a value whose truth is not known."""
 

@@ -210,3 +210,26 @@ def test_a_forked_child_is_a_process(check: Check) -> None:
     for i in range(2):
         context.Process(target=worker, args=(i,)).start()
     """)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for rank in range(4)",
+        "for rank in range(torch.cuda.device_count())",
+        "for rank in range(min(4, torch.cuda.device_count()))",
+        "for rank in range(int(sys.argv[1]))",
+        "for rank, gpu in enumerate(sys.argv[1].split(','))",
+    ],
+)
+def test_a_loop_that_starts_processes_counts_local_ranks(check: Check, loop: str) -> None:
+    check(f"""
+    def main(rank):
+        dist.init_process_group("nccl", rank=rank, world_size=4)
+        torch.cuda.set_device(rank)
+        DDP(nn.Linear(1, 1).cuda(), device_ids=[rank])
+        torch.ones(1, device="cuda:0")  # DDP103
+
+    {loop}:
+        mp.Process(target=main, args=(rank,)).start()
+    """)
