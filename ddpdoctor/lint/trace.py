@@ -199,7 +199,14 @@ class Trace:
             paired = self.alternatives(event, event.state.paired)
             if not all(_is_none(leaf) for leaf in paired) or self.goes_through_cpu(event):
                 return False
+        if event.detail.get("only_started") and not self.has_started(event):
+            return False
         return self.binding(event) == "unbound"
+
+    def has_started(self, event: Event) -> bool:
+        """Whether CUDA has surely been initialised before an event."""
+        started = self.alternatives(event, event.state.started)
+        return bool(started) and all(isinstance(s, Const) and bool(s.value) for s in started)
 
     def goes_through_cpu(self, event: Event) -> bool:
         """Whether a collective may go through a gloo subgroup."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.bindings import bind_first_group
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Const
+from ddpdoctor.lint.trace import Trace
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -16,8 +15,6 @@ def check(trace: Trace) -> Iterator[Draft]:
         if event.device is not None and not trace.unindexed(event):
             continue
         if event.process.kind == "thread" or not trace.needs_current_device(event):
-            continue
-        if event.detail.get("only_started") and not _has_started(trace, event):
             continue
         yield Draft(
             "DDP404",
@@ -29,8 +26,3 @@ def check(trace: Trace) -> Iterator[Draft]:
             repair="call torch.cuda.set_device(local_rank) first, or name the device",
             fix=bind_first_group(trace, event),
         )
-
-
-def _has_started(trace: Trace, event: Event) -> bool:
-    started = trace.alternatives(event, event.state.started)
-    return bool(started) and all(isinstance(s, Const) and bool(s.value) for s in started)

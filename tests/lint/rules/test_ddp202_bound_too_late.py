@@ -110,3 +110,22 @@ def test_a_thread_that_binds_itself_does_not_bind_too_late(check: Check) -> None
     torch.ones(1).cuda()  # DDP101
     threading.Thread(target=bind).start()
     """)
+
+
+def test_a_cache_that_is_emptied_before_cuda_starts_is_no_use_of_it(check: Check) -> None:
+    check("""
+    torch.cuda.empty_cache()
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    DDP(nn.Linear(2, 2).cuda())
+    """)
+
+
+def test_a_cache_that_is_emptied_once_cuda_has_started(check: Check) -> None:
+    check("""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    model = nn.Linear(2, 2).to(local_rank)
+    torch.cuda.empty_cache()  # DDP404
+    torch.cuda.set_device(local_rank)  # DDP202
+    """)
