@@ -7,7 +7,7 @@ import libcst as cst
 
 from ddpdoctor.lint.assignments import can_stand_at, is_one_of_several
 from ddpdoctor.lint.local_ranks import Code, library_name, own_rank_at
-from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, statement_around
+from ddpdoctor.lint.repairs import AddArgument, InsertBefore, Repair, Replace, path_to
 from ddpdoctor.lint.rewrites import argument_of, code_of
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Object, Place, Value
@@ -66,10 +66,8 @@ def register_buffer(keep: Event) -> Repair | None:
     """`self.x = value` becomes `self.register_buffer("x", value, persistent=False)`; a literal
     that holds modules becomes a ModuleDict or ModuleList."""
     module, target = keep.place.module, keep.place.node
-    statement = statement_around(module, target)
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
-    assignment = statement.body[0]
+    path = reversed(path_to(module, target))
+    assignment = next((node for node in path if isinstance(node, cst.BaseSmallStatement)), None)
     if not isinstance(assignment, (cst.Assign, cst.AnnAssign)) or assignment.value is None:
         return None
     if isinstance(assignment, cst.Assign) and len(assignment.targets) != 1:
