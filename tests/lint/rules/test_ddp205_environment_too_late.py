@@ -81,6 +81,7 @@ def test_for_child_processes_of_a_program_that_is_no_rank(check: Check) -> None:
         ("unknown()", ""),
         ("options.cards", ""),
         ("options.fixed", "  # DDP205: warning"),
+        ("options.own", "  # DDP205: warning"),
         ('"0,1" if unknown() else unknown()', "  # DDP205: warning"),
     ],
 )
@@ -91,6 +92,7 @@ def test_a_mask_from_elsewhere_may_be_the_one_in_force(
     parser = argparse.ArgumentParser()
     parser.add_argument("--cards")
     parser.add_argument("--fixed", default="0,1")
+    parser.add_argument("--own", default=os.environ["LOCAL_RANK"])
     options = parser.parse_args()
     n = torch.cuda.device_count()
     os.environ["CUDA_VISIBLE_DEVICES"] = {mask}{marker}

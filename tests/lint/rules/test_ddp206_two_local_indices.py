@@ -119,3 +119,12 @@ def test_two_jobs_have_a_rule_each(check: Check) -> None:
     mp.spawn(train, nprocs=2)
     mp.spawn(evaluate, nprocs=2)
     """)
+
+
+def test_what_is_computed_from_the_other_number(check: Check) -> None:
+    check("""
+    local = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
+    torch.ones(1, device=2 * local)
+    """)

@@ -152,3 +152,15 @@ def test_where_it_takes_effect_is_told_unless_it_is_there(check: Check) -> None:
     found = check(START + MAPPED.format('{"": len("")}') + "  # DDP305")
     assert found["DDP305"].related == ()
     assert found["DDP305"].behaviour == "every rank loads on the same GPU"
+
+
+def test_it_is_reported_at_the_number_in_a_map(check: Check) -> None:
+    check(
+        START
+        + """
+where = {
+    "": 0,  # DDP305
+}
+AutoModelForCausalLM.from_pretrained("gpt2", device_map=where)
+"""
+    )
