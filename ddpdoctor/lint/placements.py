@@ -27,8 +27,9 @@ def map_to_cpu(trace: Trace, load: Event, keyword: str) -> Repair | None:
     message = f'Load to the CPU with {keyword}="cpu"'
     mapping = load.detail["map"]
     if mapping is None:
-        if not isinstance(load.place.node, cst.Call):
-            return None
+        node = load.place.node
+        if not isinstance(node, cst.Call) or any(arg.star for arg in node.args):
+            return None  # load(file, **options): elsewhere the mapping may be among them
         return Repair(message, (AddArgument(load.place, f'{keyword}="cpu"'),), safe=True)
     written = {leaf.origin for leaf in trace.alternatives(load, mapping)}
     place = written.pop()

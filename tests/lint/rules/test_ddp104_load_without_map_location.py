@@ -128,3 +128,17 @@ args = parser.parse_args()
 model.load_state_dict(torch.load("x.pt", map_location=args.map))  {marker}
 """
     )
+
+
+def test_no_repair_beside_options_that_may_hold_the_mapping(check: Check) -> None:
+    found = check("""
+    def load(path, **options):
+        return torch.load(path, **options)  # DDP104
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    model = nn.Linear(1, 1).cuda()
+    model.load_state_dict(load("x.pt"))
+    model.load_state_dict(load("y.pt", map_location="cpu"))
+    """)
+    assert found["DDP104"].fix is None

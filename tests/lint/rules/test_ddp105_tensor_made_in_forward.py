@@ -193,3 +193,19 @@ def test_the_repair_asks_what_the_module_has(check: Check, state: str, device: s
     assert found["DDP105"].fix is not None
     (edit,) = found["DDP105"].fix.edits
     assert edit.content == f", device={device}"
+
+
+@pytest.mark.parametrize("kind", ["torch.Tensor", "torch.LongTensor"])
+def test_the_repair_moves_what_takes_no_device(check: Check, kind: str) -> None:
+    found = check(f"""
+    class Net(nn.Module):
+        def forward(self, x):
+            return x * {kind}([1, 2])  # DDP105
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    Net().cuda()(torch.ones(2).cuda())
+    """)
+    assert found["DDP105"].fix is not None
+    (edit,) = found["DDP105"].fix.edits
+    assert edit.content == f"{kind}([1, 2]).to(x.device)"
