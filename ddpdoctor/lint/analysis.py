@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from ddpdoctor.findings import Finding, Fix, Related
 from ddpdoctor.lint.apis import Apis
-from ddpdoctor.lint.branches import Dead
+from ddpdoctor.lint.branches import Dead, Path
 from ddpdoctor.lint.outcome import Judged
 from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.project import Project
@@ -49,15 +49,20 @@ def trace_program(entry: Module, project: Project, apis: Apis) -> Run:
 
 
 def _other_launcher(run: Run) -> bool:
-    """Whether the program always reads a rank that only mpirun, srun ... set, and none of ours."""
+    """Whether the program reads a rank that only mpirun, srun ... set, and none of ours, wherever
+    it opens a process group."""
     doubted = {event.name for event in run.trace.of("question")}
-    required = {
-        run.apis.environment[event.name]
+    read = [
+        (event.path.items(), run.apis.environment[event.name])
         for event in run.trace.of("lookup")
-        if event.detail["required"] and not event.path and event.name not in doubted
-    }
+        if event.detail["required"] and event.name not in doubted
+    ]
+    groups: list[Path] = [group.path for group in run.trace.of("group")]
+    always = [{word for path, word in read if path <= group.items()} for group in groups or [{}]]
     ranks = {"local_rank", "global_rank"}
-    return bool(required & {f"{rank}?" for rank in ranks}) and not required & ranks
+    return all(
+        bool(words & {f"{rank}?" for rank in ranks}) and not words & ranks for words in always
+    )
 
 
 def _local_rank_variable(run: Run) -> str:

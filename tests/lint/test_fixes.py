@@ -306,6 +306,25 @@ nn.Linear(1, 1).cuda()
 
 
 @pytest.mark.parametrize(
+    ("other", "variable"),
+    [("pass", "SLURM_LOCALID"), ('dist.init_process_group("nccl")', "LOCAL_RANK")],
+)
+def test_a_launcher_counts_that_starts_every_process_group(
+    train: Path, other: str, variable: str
+) -> None:
+    program = f"""{HEAD}
+if int(os.environ.get("SLURM_NTASKS", 1)) > 1:
+    os.environ["RANK"] = os.environ["SLURM_PROCID"]
+    dist.init_process_group("nccl")
+else:
+    {other}
+nn.Linear(1, 1).cuda()
+"""
+    line = f'    torch.cuda.set_device(int(os.environ.get("{variable}", 0)))'
+    assert set(added(train, program)) == {line}
+
+
+@pytest.mark.parametrize(
     ("body", "expected"),
     [
         (
