@@ -11,6 +11,7 @@ import libcst as cst
 
 from ddpdoctor.lint.branches import Path, map_value, resolve
 from ddpdoctor.lint.values import (
+    COUNTED,
     COUNTS,
     MISSING,
     MOST_ALTERNATIVES,
@@ -138,6 +139,9 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
             return Index(Role.GLOBAL, rank.origin)  # node rank * n + local rank
         if isinstance(other, (Const, Index)) and rank.role is Role.LOCAL:
             return Index(rank.role, rank.origin, exact=False, argument=argument)
+    if kind is cst.Subtract and a is rank and isinstance(b, Index) and not b.exact:
+        if rank.role is b.role is Role.GLOBAL:  # rank - gpus * (rank // gpus)
+            return Index(Role.LOCAL, rank.origin, counted=True)
     if kind is cst.Subtract and rank is a and isinstance(b, Const) and rank.role is Role.LOCAL:
         return Index(rank.role, rank.origin, exact=False, argument=argument)
     return Unknown()
@@ -321,6 +325,8 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
         return Unknown()
     if isinstance(items[0], Index):
         return items[0]
+    if all(_is_counted(item) for item in items):
+        return index  # of range(...), or of what is left of it
     if all(isinstance(item, Const) for item in items):
         values = [item.value for item in items if isinstance(item, Const)]
         if len(items) > 1 and len({repr(value) for value in values}) == len(values):
@@ -331,3 +337,11 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
     if all(isinstance(item, Text) for item in items):
         return items[0]
     return Unknown()
+
+
+def _is_counted(item: Value) -> bool:
+    return (
+        isinstance(item, Unknown)
+        and isinstance(item.key, tuple)
+        and item.key[0] in ("each", COUNTED)
+    )

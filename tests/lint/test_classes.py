@@ -37,8 +37,8 @@ def test_a_class_attribute_counts_until_the_object_has_its_own(check: Check) -> 
     dist.init_process_group("nccl")
     torch.ones(1, device=Config.device)
     config = Config()
-    config.other = torch.device("cuda", dist.get_rank())
-    torch.ones(1, device=config.other)  # DDP203
+    config.other = torch.device("cuda", dist.get_rank())  # DDP203
+    torch.ones(1, device=config.other)
     """)
 
 

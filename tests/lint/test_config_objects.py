@@ -60,11 +60,11 @@ def test_a_tree_of_yacs_nodes(check: Check) -> None:
 
     cfg = get_cfg()
     cfg.merge_from_list(sys.argv)
-    cfg.DEVICE = torch.device("cuda", dist.get_rank())
+    cfg.DEVICE = torch.device("cuda", dist.get_rank())  # DDP203
     cfg.freeze()
     dist.init_process_group("nccl")
     torch.ones(1, device=cfg.MODEL.GPU)
-    torch.ones(1, device=cfg.DEVICE)  # DDP203
+    torch.ones(1, device=cfg.DEVICE)
     """)
 
 

@@ -280,8 +280,14 @@ def device(call: Call) -> Value:
         return Unknown()
     if index is not None:
         return map_value(kind, call.run.path, lambda value: _with_index(call, value, index))
+
+    def written(value: Value) -> Value:
+        if isinstance(value, Device) and isinstance(value.index, Index) and value.origin is None:
+            return Device(value.kind, value.index, call.place)
+        return value
+
     device = as_device(kind, call.run.path)
-    return Unknown() if isinstance(device, Const) else device
+    return Unknown() if isinstance(device, Const) else map_value(device, call.run.path, written)
 
 
 def _with_index(call: Call, kind: Value, index: Value) -> Value:
@@ -291,7 +297,7 @@ def _with_index(call: Call, kind: Value, index: Value) -> Value:
         return map_value(
             index,
             call.run.path,
-            lambda value: Device(kind.value, value, kind.origin or call.place),
+            lambda value: Device(kind.value, value, call.place),
         )
     return Unknown()
 

@@ -43,6 +43,7 @@ def bind(call: Call) -> Value:
         "bind", call.name, call.place, device=device, arguments=call.arguments, given=given
     )
     call.run.set_process("current", map_value(device, call.run.path, index_of))
+    start_cuda(call.run, device, call.place)  # set_device initialises CUDA for the process
     return Const(None)
 
 

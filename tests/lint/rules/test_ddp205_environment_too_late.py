@@ -132,3 +132,12 @@ def test_rank_variables_that_nobody_misreads(
     dist.init_process_group("{backend}")
     {after}
     """)
+
+
+def test_a_mask_that_is_written_after_the_process_is_bound(check: Check) -> None:
+    check("""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(local_rank)  # DDP205: error
+    dist.init_process_group("nccl")
+    """)

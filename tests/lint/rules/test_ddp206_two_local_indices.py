@@ -75,9 +75,6 @@ def test_a_fallback_for_another_launcher(check: Check) -> None:
     "program",
     [
         'dist.init_process_group("gloo"); torch.ones(1, device=counted)',
-        # The launcher decides what the process sees, and with it what its numbers mean.
-        'os.environ["CUDA_VISIBLE_DEVICES"] = unknown(); '
-        'dist.init_process_group("nccl"); torch.ones(1, device=counted)',
         'dist.init_process_group("nccl"); torch.ones(1, device=(counted + 1) % 4)',
     ],
 )
@@ -87,6 +84,15 @@ def test_two_rules_that_need_not_meet(check: Check, program: str) -> None:
     counted = int(os.environ["RANK"]) % torch.cuda.device_count()
     torch.cuda.set_device(local)
     {program}
+    """)
+
+
+def test_a_mask_decides_what_the_numbers_mean(check: Check) -> None:
+    check("""
+    os.environ["CUDA_VISIBLE_DEVICES"] = unknown()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device=int(os.environ["RANK"]) % torch.cuda.device_count())
     """)
 
 

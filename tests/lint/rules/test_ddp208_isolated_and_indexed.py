@@ -72,3 +72,17 @@ def test_what_need_not_be_the_local_rank(check: Check, use: str) -> None:
 
 def test_without_a_group_of_gpus(check: Check) -> None:
     check(ISOLATED.replace("nccl", "gloo") + "torch.ones(1, device=local_rank)\n")
+
+
+def test_a_number_of_a_list_of_all_gpus(check: Check) -> None:
+    check("""
+    def work(rank, gpus):
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(gpus[rank])
+        dist.init_process_group("nccl", rank=rank)
+        torch.cuda.set_device(gpus[rank])  # DDP208
+        torch.ones(1).cuda()
+
+    if __name__ == "__main__":
+        gpus = list(range(torch.cuda.device_count()))
+        mp.spawn(work, (gpus,), nprocs=len(gpus))
+    """)
