@@ -62,7 +62,7 @@ def _kind(trace: Trace, event: Event, leaf: Value) -> str | None:
     if isinstance(leaf, Const) and leaf.value in _SPREADS:
         return "spread"
     if isinstance(leaf, Dict):
-        if not leaf.entries or leaf.open:
+        if leaf.open:
             return None
         kinds = {
             _kind(trace, event, target)

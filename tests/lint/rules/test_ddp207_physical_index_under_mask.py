@@ -110,6 +110,7 @@ def test_the_mask_has_numbers_from_zero(check: Check, mask: str, cards: str, mar
         ('"4,5"', "  # DDP103 DDP207: error"),
         ('"4"', "  # DDP103"),  # one GPU for all
         ('"GPU-1,GPU-2"', "  # DDP103"),
+        ('"4,GPU-2"', "  # DDP103"),
         ('"4,5" if unknown() else "4,5,6,7"', "  # DDP103"),
     ],
 )
@@ -118,6 +119,14 @@ def test_a_constant_under_a_mask(check: Check, masks: str, marker: str) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = {masks}
     dist.init_process_group("nccl")
     torch.ones(1, device="cuda:2"){marker}
+    """)
+
+
+def test_a_number_that_may_be_under_the_mask(check: Check) -> None:
+    check("""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "4,5"
+    dist.init_process_group("nccl")
+    torch.ones(1, device=int(os.environ["LOCAL_RANK"]) if unknown() else 4)
     """)
 
 
