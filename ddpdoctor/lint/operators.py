@@ -139,9 +139,16 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
             return Index(Role.GLOBAL, rank.origin)  # node rank * n + local rank
         if isinstance(other, (Const, Index)) and rank.role is Role.LOCAL:
             return Index(rank.role, rank.origin, exact=False, argument=argument)
-    if kind is cst.Subtract and a is rank and isinstance(b, Index) and not b.exact:
-        if rank.role is b.role is Role.GLOBAL:  # rank - gpus * (rank // gpus)
-            return Index(Role.LOCAL, rank.origin, counted=True)
+    if (
+        kind is cst.Subtract
+        and rank is a
+        and isinstance(b, Index)
+        and not b.exact
+        and (
+            rank.role is b.role is Role.GLOBAL  # rank - gpus * (rank // gpus)
+        )
+    ):
+        return Index(Role.LOCAL, rank.origin, counted=True)
     if kind is cst.Subtract and rank is a and isinstance(b, Const) and rank.role is Role.LOCAL:
         return Index(rank.role, rank.origin, exact=False, argument=argument)
     return Unknown()
