@@ -114,3 +114,19 @@ def test_with_gloo_and_without_a_group(check: Check) -> None:
     dist.init_process_group("gloo")
     torch.ones(1).to("cuda:0")
     """)
+
+
+@pytest.mark.parametrize("there", ["x.cuda()", 'x.to("cuda")'])
+def test_what_follows_a_tensor_on_gpu_0_is_no_constant_of_its_own(check: Check, there: str) -> None:
+    """The tensor's own move is what has to change."""
+    marker = "# DDP101" if "cuda()" in there else "# DDP102"
+    check(f"""
+    dist.init_process_group("nccl")  # DDP201
+    x = torch.ones(1)
+    y = {there}  {marker}
+    z = torch.zeros(2, device=y.device)
+    z = torch.zeros(2).to(y.device)
+    device = y.device
+    z = torch.zeros(2).to(device)
+    z = nn.Linear(2, 2).to(next(nn.Linear(1, 1, device=device).parameters()).device)
+    """)
