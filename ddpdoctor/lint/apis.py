@@ -106,6 +106,10 @@ class Apis:
         """The kind of a library's class, such as "module"; "package.*" means every class in it."""
         return self._class(cls).get("kind")
 
+    def mixes_devices(self, cls: str) -> bool:
+        """Whether some of the arguments of a library's module may be on the CPU."""
+        return bool(self._class(cls).get("mixes_devices"))
+
     def tensors(self, cls: str) -> str:
         """What tensors a module of a library has: "none", those it is "given", or its "own"."""
         last, facts = cls.rpartition(".")[2], self._class(cls)

@@ -92,6 +92,9 @@ def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Objec
 
 # Some of their arguments live on the CPU on purpose (the lengths of a packed sequence).
 _MIXES_DEVICES = (
+    "torch.ctc_loss",
+    "torch.nn.functional.ctc_loss",
+    "torch.tensor_split",
     "torch.utils",
     "torch.save",
     "torch.nn.utils",

@@ -279,6 +279,8 @@ def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place
             for value in held_in(resolve(argument, run.path))  # lstm(x, (hidden, cell))
             if kind_of(value) != "module"
         ]
+        if isinstance(receiver.cls, Name) and run.apis.mixes_devices(receiver.cls.name):
+            tensors = tensors[:1]
         if is_stateless(receiver):
             for value in tensors[1:]:
                 meet(run, tensors[0], value, place)

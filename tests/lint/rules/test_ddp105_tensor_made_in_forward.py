@@ -209,3 +209,24 @@ def test_the_repair_moves_what_takes_no_device(check: Check, kind: str) -> None:
     assert found["DDP105"].fix is not None
     (edit,) = found["DDP105"].fix.edits
     assert edit.content == f"{kind}([1, 2]).to(x.device)"
+
+
+@pytest.mark.parametrize("loss", ["self.ctc", "nn.CTCLoss(blank=0)", "nn.functional.ctc_loss"])
+def test_lengths_that_stay_on_the_cpu(check: Check, loss: str) -> None:
+    check(f"""
+    class Recogniser(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(8, 30)
+            self.ctc = nn.CTCLoss(blank=0)
+
+        def forward(self, x, targets):
+            scores = self.encoder(x).log_softmax(-1)
+            lengths = torch.full((4,), 50)
+            return {loss}(scores, targets, lengths, torch.full((4,), 10))
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    model = DDP(Recogniser().cuda())
+    model(torch.ones(50, 4, 8).cuda(), torch.ones(4, 10).cuda())
+    """)
