@@ -26,8 +26,10 @@ def bind_process(trace: Trace, group: Event) -> Repair | None:
 
 
 def _binding(trace: Trace, group: Event) -> Repair | None:
-    if group.detail.get("framework") or not group.views:
+    if not group.views:
         return None
+    if group.detail.get("framework"):
+        return _behind_framework(trace, group)
     uses = [event for event in trace.before(group) if _uses_current_device(trace, event)]
     point = _point(uses[0], group) if uses else (group.place, group.views[-1])
     late = next((bind for bind in trace.of("bind") if _binds_late(trace, group, bind)), None)
@@ -56,12 +58,37 @@ def _binding(trace: Trace, group: Event) -> Repair | None:
     )
 
 
+def _behind_framework(trace: Trace, group: Event) -> Repair | None:
+    """Bind the process behind a call that opens the group and leaves the GPU to the program, by
+    the library's own function for the local rank."""
+    function = group.detail["api"].facts.get("local_rank")
+    later = trace.events[trace.events.index(group) + 1 :]
+    mine = (event for event in later if event.process is group.process)
+    use = next((event for event in mine if _uses_current_device(trace, event)), None)
+    point = None if use is None else _point(use, group)
+    if function is None or point is None:
+        return None
+    place, view = point
+    rank, of_rank = library_name(place, function)
+    call, of_call = library_name(place, "torch.cuda.set_device")
+    return Repair(
+        "Bind every rank to its own GPU before anything uses CUDA",
+        (InsertBefore(place, f"{call}({view.rank or f'{rank}()'})"),),
+        safe=True,
+        imports=_once((*of_rank, *of_call)),
+    )
+
+
 def bind_first_group(trace: Trace, event: Event) -> Repair | None:
     """The line that would cure an un-indexed use: where its process group is opened."""
     for group in trace.groups(event):
-        if group.process is event.process and not group.detail.get("framework"):
+        if group.process is event.process and not _binds_itself(group):
             return bind_process(trace, group)
     return None
+
+
+def _binds_itself(group: Event) -> bool:
+    return bool(group.detail.get("framework")) and "local_rank" not in group.detail["api"].facts
 
 
 def _binds_late(trace: Trace, group: Event, bind: Event) -> bool:

@@ -355,3 +355,19 @@ def test_dora_binds_before_it_opens_the_group(check):
         """,
         {"conf/config.yaml": "gpu: 1\n"},
     )
+
+
+def test_horovod_leaves_the_gpu_to_the_program_and_knows_the_local_rank(check):
+    found = check(
+        """
+        import horovod.torch as hvd
+
+        hvd.init()
+        model = nn.Linear(1, 1)
+        if torch.cuda.is_available():
+            model.cuda()  # DDP101
+        """
+    )
+    assert found["DDP101"].fix is not None
+    added = [edit.content.strip() for edit in found["DDP101"].fix.edits]
+    assert added == ["torch.cuda.set_device(hvd.local_rank())"]
