@@ -126,10 +126,12 @@ def _run_unused_forwards(run: Run) -> None:
 
 
 def finish(drafts: Iterable[Draft]) -> list[Finding]:
-    """Findings in the order of their places, each once."""
-    unique: dict[tuple[str, Place], Draft] = {}
+    """Findings in the order of their places, each once; a constant is one cause, however it is
+    used."""
+    unique: dict[tuple[str | None, Place], Draft] = {}
     for draft in drafts:
-        unique.setdefault((draft.code, draft.place), draft)
+        code = None if _is_literal(draft.place) else draft.code
+        unique.setdefault((code, draft.place), draft)
     wanted: dict[Module, list[Place]] = {}
     for draft in unique.values():
         for place in _places(draft):
@@ -155,6 +157,12 @@ def finish(drafts: Iterable[Draft]) -> list[Finding]:
         findings += unsuppressed(own, module.tree(), text)
     findings.sort(key=lambda finding: (finding.filename, finding.location, finding.code))
     return findings
+
+
+def _is_literal(place: Place) -> bool:
+    import libcst as cst
+
+    return isinstance(place.node, (cst.BaseNumber, cst.BaseString))
 
 
 def _places(draft: Draft) -> Iterable[Place]:

@@ -132,3 +132,12 @@ def test_a_job_on_the_cpu(check: Check) -> None:
     dist.init_process_group("gloo")
     DDP(nn.Linear(1, 1).cuda(), device_ids=[0])
     """)
+
+
+def test_a_constant_with_several_uses_is_one_cause(check: Check) -> None:
+    found = check("""
+    GPU = 0  # DDP103
+    dist.init_process_group("nccl")
+    DDP(nn.Linear(1, 1).cuda(GPU), device_ids=[GPU], output_device=GPU)
+    """)
+    assert list(found) == ["DDP103"]
