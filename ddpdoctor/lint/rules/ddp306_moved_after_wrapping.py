@@ -23,7 +23,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             continue
         before = trace.alternatives(wrap, wrap.device)
         after = trace.alternatives(event, event.device)
-        if not before or not after or not all(isinstance(d, Device) for d in (*before, *after)):
+        if not all(isinstance(d, Device) for d in (*before, *after)):
             continue
         if any(_same_gpu(a, b) for a in before for b in after):
             continue

@@ -41,6 +41,7 @@ model = DDP(inner)
         "model = DDP(nn.Linear(1, 1).cuda()); model.half(); model.train(); model.to(torch.half)",
         "model = nn.Linear(1, 1).cuda(); wrapped = DDP(model); nn.Linear(1, 1).cuda()",
         "model = nn.Linear(1, 1); model.cuda(); model = DDP(model)",
+        "model = nn.Linear(1, 1); model.to(0); model.cuda(); model = DDP(model)  # DDP103",
     ],
 )
 def test_a_move_that_changes_nothing(check: Check, program: str) -> None:
