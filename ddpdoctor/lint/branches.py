@@ -212,7 +212,7 @@ def fork(run: Run, condition: Value, yes: Callable[[], T], no: Callable[[], T]) 
     return joined
 
 
-def split(run: Run, value: Value, action: Callable[[Value], Value]) -> Value:
+def split(run: Run, value: Value, action: Callable[[Value], T]) -> T:
     """Runs an action with side effects on each alternative of a value."""
     value = resolve(value, run.path)
     if not isinstance(value, Either):

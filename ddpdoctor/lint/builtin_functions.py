@@ -283,7 +283,8 @@ def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
 
     receiver, name, value = arguments.get(0), arguments.get(1), arguments.get(2)
     if receiver is not None and value is not None and isinstance(name, Const):
-        set_attribute(run, resolve(receiver, run.path), str(name.value), value, place)
+        word, held = str(name.value), value
+        split(run, receiver, lambda each: set_attribute(run, each, word, held, place))
     return Const(None)
 
 

@@ -15,7 +15,7 @@ from ddpdoctor.lint.attributes import (
     import_star,
     set_attribute,
 )
-from ddpdoctor.lint.branches import Dead, compare, fork, map_value, negate, resolve, truth
+from ddpdoctor.lint.branches import Dead, compare, fork, map_value, negate, resolve, split, truth
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
@@ -308,10 +308,12 @@ def assign(run: Run, target: cst.CSTNode, value: Value) -> None:
     if isinstance(target, cst.Name):
         bind(run, target.value, value)
     elif isinstance(target, cst.Attribute):
-        receiver = resolve(evaluate(run, target.value), run.path)
-        set_attribute(run, receiver, target.attr.value, value, run.place(target))
+        place, name = run.place(target), target.attr.value
+        receiver = evaluate(run, target.value)
+        split(run, receiver, lambda each: set_attribute(run, each, name, value, place))
     elif isinstance(target, cst.Subscript):
-        _assign_item(run, target, value)
+        container = evaluate(run, target.value)
+        split(run, container, lambda each: _assign_item(run, each, target, value))
     elif isinstance(target, (cst.Tuple, cst.List)):
         _unpack(run, target, value)
     elif isinstance(target, cst.StarredElement):
@@ -344,8 +346,7 @@ def _starred_item(value: Sequence, position: int, star: int, count: int) -> Valu
     return items[offset] if 0 <= offset < len(items) and not value.open else Unknown()
 
 
-def _assign_item(run: Run, target: cst.Subscript, value: Value) -> None:
-    container = resolve(evaluate(run, target.value), run.path)
+def _assign_item(run: Run, container: Value, target: cst.Subscript, value: Value) -> None:
     part = target.slice[0].slice
     if len(target.slice) != 1 or not isinstance(part, cst.Index):
         return

@@ -321,3 +321,44 @@ def test_whether_a_launcher_started_the_program_is_known(check: Check) -> None:
     dist.init_process_group("nccl")
     torch.ones(1).cuda()
     """)
+
+
+@pytest.mark.parametrize(
+    ("make", "write", "read"),
+    [
+        ("argparse.Namespace(ids=[0])", "held.ids = [local_rank]", "held.ids[0]"),
+        ("argparse.Namespace(ids=[0])", "setattr(held, 'ids', [local_rank])", "held.ids[0]"),
+        ("dict(gpu=0)", "held['gpu'] = local_rank", "held['gpu']"),
+        ("[0, 0]", "held[1] = local_rank", "held[1]"),
+    ],
+)
+def test_a_write_to_one_of_two_objects(check: Check, make: str, write: str, read: str) -> None:
+    check(
+        FLAG
+        + f"""
+held = {make}
+if args.gpus > 4:
+    held = {make}
+{write}
+torch.cuda.set_device({read})
+dist.init_process_group("nccl")
+torch.ones(1).cuda()
+"""
+    )
+
+
+def test_a_write_to_one_of_two_objects_leaves_the_other(check: Check) -> None:
+    check(
+        FLAG
+        + """
+first, second = argparse.Namespace(gpu=0), argparse.Namespace(gpu=0)  # DDP103
+held = first if args.distributed else second
+held.gpu = local_rank
+dist.init_process_group("nccl")
+if args.distributed:
+    torch.cuda.set_device(first.gpu)
+    torch.ones(1).cuda()
+else:
+    torch.cuda.set_device(first.gpu)
+"""
+    )
