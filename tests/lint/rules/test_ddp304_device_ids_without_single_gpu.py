@@ -98,6 +98,10 @@ def test_a_module_of_two_parts(check: Check, first: str, second: str, spread: bo
 def test_the_repair_fits_the_fault(check: Check) -> None:
     found = check(START + "DDP(nn.Linear(1, 1), device_ids=[local_rank])  # DDP304\n")
     assert found["DDP304"].repair == "move the module to its GPU before wrapping it"
+    assert found["DDP304"].fix is not None
+    assert [edit.content for edit in found["DDP304"].fix.edits] == [
+        "nn.Linear(1, 1).to(local_rank)"
+    ]
     found = check(
         START
         + """
@@ -106,3 +110,5 @@ DDP(net, device_ids=[local_rank])  # DDP304
 """
     )
     assert found["DDP304"].repair == "leave device_ids and output_device out"
+    assert found["DDP304"].fix is not None
+    assert [edit.content for edit in found["DDP304"].fix.edits] == ["None"]
