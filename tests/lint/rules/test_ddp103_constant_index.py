@@ -130,3 +130,12 @@ def test_what_follows_a_tensor_on_gpu_0_is_no_constant_of_its_own(check: Check, 
     z = torch.zeros(2).to(device)
     z = nn.Linear(2, 2).to(next(nn.Linear(1, 1, device=device).parameters()).device)
     """)
+
+
+@pytest.mark.parametrize("index", ["-1", "True", "local if unknown() else 0"])
+def test_what_is_no_constant_index(check: Check, index: str) -> None:
+    check(f"""
+    local = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    torch.ones(1, device={index})
+    """)

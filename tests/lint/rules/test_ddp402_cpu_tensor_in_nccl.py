@@ -24,6 +24,9 @@ x = torch.ones(1)
         "dist.broadcast(x, src=0)",
         "dist.broadcast(x.cuda().cpu(), 0)",
         "dist.reduce(tensor=x, dst=0)",
+        "dist.all_reduce(x, group=None)",
+        "dist.all_reduce(x, group=dist.new_group())",
+        "dist.all_reduce(x, group=dist.new_group(backend='nccl'))",
         "torch.distributed.all_reduce(x * 2, op=dist.ReduceOp.SUM)",
     ],
 )
@@ -55,6 +58,7 @@ def test_backends_that_send_from_the_cpu(check: Check, backend: str) -> None:
         "dist.all_reduce(unknown())",
         "dist.all_reduce(x.cuda() if unknown() else x)",
         "dist.all_reduce(x, group=dist.new_group(backend='gloo'))",
+        "dist.all_reduce(x, group=unknown())",
         "if dist.get_rank() == 0: dist.broadcast(x, 0)",
         "x = x.to('cuda'); dist.all_reduce(x)",
     ],
