@@ -9,8 +9,9 @@ import libcst as cst
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rewrites import write_device
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Device, Place, Unknown
+from ddpdoctor.lint.tensors import UNBOUND
+from ddpdoctor.lint.trace import Trace
+from ddpdoctor.lint.values import Place, Unknown
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -22,8 +23,8 @@ def check(trace: Trace) -> Iterator[Draft]:
             continue
         if trace.asked_in_thread(constant):
             continue  # DDP209: the thread has no device of its own
-        if constant.origin is None and _follows(trace, event):
-            continue  # something is on GPU 0 for want of a binding, which is reported there
+        if constant is UNBOUND:
+            continue  # it follows a tensor, whose own move is reported
         option = constant.given if isinstance(constant, Unknown) else None
         number = constant.default if isinstance(constant, Unknown) else constant
         written = constant.origin or event.place
@@ -49,9 +50,3 @@ def check(trace: Trace) -> Iterator[Draft]:
             related=related,
             fix=write_device(trace, event, written),
         )
-
-
-def _follows(trace: Trace, event: Event) -> bool:
-    """Whether an event is given the device of a tensor or module, and no number or text."""
-    given = event.detail.get("given") or event.detail.get("map")
-    return any(isinstance(leaf, Device) for leaf in trace.alternatives(event, given))
