@@ -40,6 +40,6 @@ def check(trace: Trace) -> Iterator[Draft]:
 def _sends_gpu_tensors(trace: Trace, event: Event) -> bool:
     for device in event.detail["payload_devices"]:
         leaves = trace.alternatives(event, device)
-        if leaves and all(isinstance(leaf, Device) and leaf.kind == "cuda" for leaf in leaves):
+        if all(isinstance(leaf, Device) and leaf.kind == "cuda" for leaf in leaves):
             return True
     return False

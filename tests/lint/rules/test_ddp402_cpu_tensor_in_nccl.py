@@ -59,6 +59,7 @@ def test_backends_that_send_from_the_cpu(check: Check, backend: str) -> None:
         "dist.all_reduce(x.cuda() if unknown() else x)",
         "dist.all_reduce(x, group=dist.new_group(backend='gloo'))",
         "dist.all_reduce(x, group=unknown())",
+        "dist.all_to_all(unknown(), unknown())",
         "if dist.get_rank() == 0: dist.broadcast(x, 0)",
         "x = x.to('cuda'); dist.all_reduce(x)",
     ],
