@@ -25,7 +25,7 @@ def rank_where_read(trace: Trace, event: Event, written: Place) -> Repair | None
         if same_statement(use, written) or _is_label(use):
             continue
         rank = _rank_at(trace, event, use) if _is_read(use) else None
-        if rank is None or not rank.text.isidentifier():
+        if rank is None or ('"' in rank.text and _is_in_text(use)):
             return None
         changes.append(Replace(use, rank.text))
     if not changes:
@@ -68,6 +68,11 @@ def _is_read(use: Place) -> bool:
     if isinstance(above, (cst.Arg, cst.Element)):
         return above.value is use.node
     return isinstance(above, (cst.FormattedStringExpression, cst.BinaryOperation))
+
+
+def _is_in_text(use: Place) -> bool:
+    """Whether an expression stands in an f-string, which may not hold quotes before Python 3.12."""
+    return any(isinstance(node, cst.FormattedString) for node in path_to(use.module, use.node))
 
 
 def _rank_at(trace: Trace, event: Event, use: Place) -> Code | None:

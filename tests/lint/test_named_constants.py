@@ -77,3 +77,63 @@ def test_an_index_without_a_name_is_left(train: Path) -> None:
     train.write_text(program)
     assert lint([train]).findings
     assert repair([train], unsafe=True).after == {}
+
+
+JOB = """\
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+CARD = 1
+
+
+class Job:
+    def __init__(self, slot):
+        self.slot = slot
+        dist.init_process_group("nccl", rank=slot, world_size=2)
+
+    def step(self):
+        return torch.ones(1, device=f"cuda:{{{card}}}")
+
+
+def worker(slot):
+    Job(slot).step()
+
+
+if __name__ == "__main__":
+    mp.spawn(worker, nprocs=2)
+"""
+
+
+def test_the_rank_may_be_an_attribute(train: Path) -> None:
+    train.write_text(JOB.format(card="CARD"))
+    assert fix([train], unsafe=True).linted.findings == ()
+    assert train.read_text() == JOB.format(card="self.slot")
+
+
+def test_a_rank_in_a_dictionary_does_not_go_into_a_text(train: Path) -> None:
+    program = """\
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+CARD = 1
+
+
+def step(config):
+    return torch.ones(1, device={device})
+
+
+def worker(slot):
+    dist.init_process_group("nccl", rank=slot, world_size=2)
+    step({{"slot": slot}})
+
+
+if __name__ == "__main__":
+    mp.spawn(worker, nprocs=2)
+"""
+    train.write_text(program.format(device='f"cuda:{CARD}"'))
+    assert repair([train], unsafe=True).after == {}
+    train.write_text(program.format(device="CARD"))
+    assert fix([train], unsafe=True).linted.findings == ()
+    assert train.read_text() == program.format(device='config["slot"]')
