@@ -146,6 +146,9 @@ def call_function(
         return run_frame(run, frame, yielded)
     finally:
         cost.steps += run.steps - before
+        if not frame.scope.captured:
+            run.heap.forget(variables)
+            run.heap.forget(frame.cell)
 
 
 def run_frame(run: Run, frame: Frame, yielded: list[Value] | None = None) -> Value:

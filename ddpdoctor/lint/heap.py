@@ -19,6 +19,7 @@ Writes = dict[tuple[int, Any], tuple[Cell, Any, Any]]  # (id of cell, key) -> ce
 class Heap:
     def __init__(self) -> None:
         self._journal: list[tuple[Cell, Any, Any]] = []
+        self._forgotten: dict[int, Cell] = {}
 
     def write(self, cell: Cell, key: Any, value: Any) -> None:
         self._journal.append((cell, key, cell.get(key, MISSING)))
@@ -35,14 +36,21 @@ class Heap:
     def take_back(self, mark: int) -> Writes:
         """Undoes all writes since the mark and returns what they had made of each place."""
         writes: Writes = {}
-        for cell, key, _ in self._journal[mark:]:
+        undone = [write for write in self._journal[mark:] if id(write[0]) not in self._forgotten]
+        for cell, key, _ in undone:
             place = (id(cell), key)
             if place not in writes:
                 writes[place] = (cell, key, cell.get(key, MISSING))
-        for cell, key, old in reversed(self._journal[mark:]):
+        for cell, key, old in reversed(undone):
             _put(cell, key, old)
         del self._journal[mark:]
         return writes
+
+    def forget(self, cell: Cell) -> None:
+        """Ends a cell that nobody can read any more: no branch need join what was written to it.
+        Most writes are of variables of functions that have returned."""
+        cell.clear()
+        self._forgotten[id(cell)] = cell  # kept, or another cell could get its id
 
     def repeat(self, writes: Writes) -> None:
         for cell, key, value in writes.values():

@@ -315,6 +315,7 @@ class Function(Value):
         self.body = body
         self.module = module
         self.scope = scope
+        scope.capture()
         self.defaults = defaults
         self.owner = owner
         self.kind = kind  # function, property, static, class, context
@@ -442,14 +443,24 @@ class Arguments:
 
 
 class Scope:
-    """The variables of a function call, class body or module, and the scope around it."""
+    """The variables of a function call, class body or module, and the scope around it.
 
-    __slots__ = ("declared", "outer", "variables")
+    captured: a function that is defined in it may read them after the call.
+    """
+
+    __slots__ = ("captured", "declared", "outer", "variables")
 
     def __init__(self, variables: dict[Any, Value], outer: Scope | None) -> None:
         self.variables = variables
         self.outer = outer
         self.declared: dict[str, Scope] = {}  # global and nonlocal names
+        self.captured = False
+
+    def capture(self) -> None:
+        scope: Scope | None = self
+        while scope is not None and not scope.captured:
+            scope.captured = True
+            scope = scope.outer
 
 
 # Past this many alternatives an either-or says no more than unknown does.

@@ -474,3 +474,28 @@ def test_a_function_of_autograd_may_set_its_context_up_apart(check: Check) -> No
         Scale.apply(torch.ones(1).cuda(), "cuda:1")  # DDP103
         """
     )
+
+
+def test_what_a_closure_reads_outlives_the_call_and_the_branch(check: Check) -> None:
+    check("""
+    def choose(index):
+        device = f"cuda:{index}"
+        return lambda: device
+
+    class Placer:
+        def __init__(self, index):
+            device = f"cuda:{index}"
+            def place():
+                return device
+            self.place = place
+
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    if os.environ.get("CHOICE"):
+        chosen, placer = choose(None), Placer(None)
+    else:
+        chosen = choose(0)  # DDP103
+        placer = Placer(1)  # DDP103
+    torch.ones(1, device=chosen())
+    torch.ones(1, device=placer.place())
+    """)

@@ -82,3 +82,16 @@ def test_lists_are_joined_item_by_item() -> None:
     assert isinstance(second, Either)
     assert (second.yes.value, second.no.value) == (1, 2)  # type: ignore[attr-defined]
     assert isinstance(third, Const)
+
+
+def test_what_is_forgotten_is_neither_taken_back_nor_joined() -> None:
+    heap = Heap()
+    mark = heap.mark()
+    ended: dict[str, Value] = {}
+    kept: dict[str, Value] = {}
+    heap.write(ended, "a", Const(1))
+    heap.write(kept, "a", Const(2))
+    heap.forget(ended)
+    writes = heap.take_back(mark)
+    assert [cell for cell, _, _ in writes.values()] == [kept]
+    assert kept == {}
