@@ -23,10 +23,15 @@ from ddpdoctor.lint.values import (
 
 def start_cuda(run: Run, device: Value | None, place: Place) -> None:
     """CUDA is initialised by the first use of a device."""
-    if device is None or any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-        started = resolve(run.cell["started"], run.path)
-        if not (isinstance(started, Const) and started.value):
-            run.set_process("started", Const(True, place))
+    before = resolve(run.cell["started"], run.path)
+    if isinstance(before, Const) and before.value:
+        return
+    started = Const(True, place)
+    if device is None:
+        run.set_process("started", started)
+    elif any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+        after = map_value(device, run.path, lambda leaf: started if is_cuda(leaf) else before)
+        run.set_process("started", after)
 
 
 def index_of(device: Value) -> Value:

@@ -139,3 +139,21 @@ def test_what_is_no_constant_index(check: Check, index: str) -> None:
     dist.init_process_group("nccl")
     torch.ones(1, device={index})
     """)
+
+
+def test_an_option_that_is_the_local_rank_by_default(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", type=int, default=int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device=parser.parse_args().gpu)
+    """)
+
+
+def test_a_process_that_may_see_one_gpu_only(check: Check) -> None:
+    check("""
+    if unknown():
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]
+    dist.init_process_group("nccl")
+    torch.ones(1, device="cuda:0")
+    """)

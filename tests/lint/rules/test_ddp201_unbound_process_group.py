@@ -148,3 +148,12 @@ def test_what_another_process_or_a_block_binds_does_not_count(check: Check) -> N
         torch.ones(1).cuda()
     mp.Process(target=child).start()
     """)
+
+
+def test_a_checkpoint_without_a_mapping_asks_for_no_binding(check: Check) -> None:
+    check("""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    model = nn.Linear(1, 1).to(local_rank)
+    model.load_state_dict(torch.load("x.pt"))  # DDP104
+    """)

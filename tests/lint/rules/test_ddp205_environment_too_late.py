@@ -141,3 +141,11 @@ def test_a_mask_that_is_written_after_the_process_is_bound(check: Check) -> None
     os.environ["CUDA_VISIBLE_DEVICES"] = str(local_rank)  # DDP205: error
     dist.init_process_group("nccl")
     """)
+
+
+def test_cuda_that_starts_on_some_machines_only(check: Check) -> None:
+    check("""
+    torch.ones(1, device="cuda" if unknown() else "cpu")
+    os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+    dist.init_process_group("nccl")
+    """)

@@ -86,3 +86,15 @@ def test_a_number_of_a_list_of_all_gpus(check: Check) -> None:
         gpus = list(range(torch.cuda.device_count()))
         mp.spawn(work, (gpus,), nprocs=len(gpus))
     """)
+
+
+@pytest.mark.parametrize(
+    "mask", ['f"{local_rank},7"', 'f"{local_rank},{local_rank + 1}"', '"0" + str(local_rank)']
+)
+def test_a_mask_of_more_than_the_rank(check: Check, mask: str) -> None:
+    check(f"""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    os.environ["CUDA_VISIBLE_DEVICES"] = {mask}
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(local_rank)
+    """)
