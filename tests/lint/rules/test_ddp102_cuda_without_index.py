@@ -96,3 +96,11 @@ def test_what_other_rules_speak_of(check: Check) -> None:
     torch.ones(1).cuda("cuda")  # DDP102
     threading.Thread(target=work).start()
     """)
+
+
+def test_a_device_that_may_have_the_ranks_index(check: Check) -> None:
+    check("""
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    torch.ones(1, device="cuda" if unknown() else local_rank)
+    """)

@@ -88,3 +88,25 @@ dist.all_reduce(loss)
 def test_what_it_is_told(check: Check, shard: str, marker: str) -> None:
     group = "  # DDP201" if marker else ""
     check(IMPORTS + f"dist.init_process_group('nccl'){group}\n{shard}{marker}\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "kind", "markers"),
+    [
+        ("torch.cuda.init()", "cuda", ("  # DDP201", "  # DDP101")),  # too late to bind
+        ("pass", "cuda", ("", "")),
+        ("torch.cuda.init()", "cpu", ("", "")),
+        ("dist.init_process_group('gloo')", "cuda", ("", "")),
+    ],
+)
+def test_a_mesh_opens_a_group_and_binds(
+    check: Check, before: str, kind: str, markers: tuple[str, str]
+) -> None:
+    check(
+        IMPORTS
+        + f"""
+{before}
+init_device_mesh("{kind}", (8,)){markers[0]}
+torch.ones(1).cuda(){markers[1]}
+"""
+    )
