@@ -267,6 +267,8 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
                 return negate(_compare(_OPPOSITE[operator], left, right))
             if operator == "is" or (operator == "==" and right.value is None):
                 operator = "is"
+                if right.value is None and _has_a_default(left):
+                    return Const(False)
             default = None
             if left.default is not None:
                 default = _compare(operator, left.default, right)
@@ -275,6 +277,12 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
     if left is right and operator in ("==", "is", "<=", ">="):
         return Const(True)
     return Unknown()
+
+
+def _has_a_default(value: Unknown) -> bool:
+    """Whether it is a command-line option that is never None, as it has another default."""
+    is_option = isinstance(value.key, tuple) and value.key[0] == "option"
+    return is_option and isinstance(value.default, Const) and value.default.value is not None
 
 
 def _compare_constants(operator: str, left: Const, right: Const) -> Value:

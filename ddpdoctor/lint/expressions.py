@@ -41,6 +41,7 @@ from ddpdoctor.lint.values import (
 
 # Comprehensions and loops over this many known items are run item by item.
 MOST_ITEMS = 12
+MOST_NAMED = 128  # of a dictionary or namespace: programs copy their options in a loop
 
 
 def evaluate(run: Run, node: cst.BaseExpression) -> Value:
@@ -429,14 +430,27 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
     if isinstance(iterated, Sequence):
         if len(iterated.items) <= MOST_ITEMS and not iterated.open:
             return iterated.items, True
+        if iterated.items and all(map(_is_named, iterated.items)):
+            return _named_items(iterated.items, iterated.open)
         return (iterated.items[:1] or (Unknown(),)), False
     if isinstance(iterated, Dict):
-        if len(iterated.entries) <= MOST_ITEMS and not iterated.open:
-            return tuple(Const(key) for key in iterated.entries), True
-        return (Unknown(),), False
+        return _named_items(tuple(Const(key) for key in iterated.entries), iterated.open)
     if isinstance(iterated, Object):
         return _items_of_object(run, iterated)
     return (Unknown(),), False
+
+
+def _is_named(item: Value) -> bool:
+    """Whether an item is one of a dictionary's, a pair of a known key and a value."""
+    if not isinstance(item, Sequence) or len(item.items) != 2:
+        return False
+    return isinstance(item.items[0], Const) and isinstance(item.items[0].value, str)
+
+
+def _named_items(items: tuple[Value, ...], is_open: bool) -> tuple[tuple[Value, ...], bool]:
+    if len(items) <= MOST_NAMED and not is_open:
+        return items, True
+    return (*items[:MOST_NAMED], Unknown()), False
 
 
 def _items_of_object(run: Run, iterated: Object) -> tuple[tuple[Value, ...], bool]:

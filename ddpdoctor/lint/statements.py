@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Statements
+from functools import partial
 from typing import Any
 
 import libcst as cst
@@ -17,7 +18,7 @@ from ddpdoctor.lint.attributes import (
 )
 from ddpdoctor.lint.branches import Dead, compare, fork, map_value, negate, resolve, split, truth
 from ddpdoctor.lint.definitions import define_class, define_function
-from ddpdoctor.lint.expressions import binary, evaluate, items_of
+from ddpdoctor.lint.expressions import MOST_ITEMS, binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
@@ -34,6 +35,7 @@ from ddpdoctor.lint.values import (
 from ddpdoctor.lint.withblocks import run_with
 
 FALSE = Const(False)
+MOST_STEPS_OF_ROUND = 40  # of a loop over many items: those that copy options take a few
 
 
 def execute(run: Run, suite: cst.BaseSuite | cst.Module) -> None:
@@ -134,18 +136,22 @@ def _only_return(how: Value) -> Value:
 def _for(run: Run, node: cst.For) -> None:
     iterated = evaluate(run, node.iter)
     items, _ = items_of(run, iterated)
+    before = run.steps
 
     def rounds(position: int) -> None:
         """The rounds from one item on; those after a break or return are not run."""
-        if position == len(items):
-            return
-        assign(run, node.target, items[position])
-        execute(run, node.body)
-        left = run.frame.cell.get("left", FALSE)
-        goes_on = map_value(left, run.path, _is_continue)
-        if left is not FALSE:
-            run.heap.write(run.frame.cell, "left", map_value(left, run.path, _not_continue))
-        fork(run, goes_on, lambda: rounds(position + 1), lambda: None)
+        while position < len(items):
+            if position >= MOST_ITEMS and run.steps - before > MOST_STEPS_OF_ROUND * position:
+                return
+            assign(run, node.target, items[position])
+            execute(run, node.body)
+            position += 1
+            left = run.frame.cell.get("left", FALSE)
+            if left is not FALSE:
+                goes_on = map_value(left, run.path, _is_continue)
+                run.heap.write(run.frame.cell, "left", map_value(left, run.path, _not_continue))
+                fork(run, goes_on, partial(rounds, position), lambda: None)
+                return
 
     _loop(run, lambda: rounds(0), node.orelse)
 

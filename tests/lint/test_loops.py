@@ -219,3 +219,49 @@ def test_a_training_loop_of_a_bound_process(check: Check) -> None:
         if epoch == 3:
             return_now = True
     """)
+
+
+OPTIONS = "\n".join(f"""parser.add_argument("--option{n}", default={n})""" for n in range(20))
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "for name, value in vars(args).items():\n    setattr(held, name, value)",
+        "for name in vars(args):\n    setattr(held, name, getattr(args, name))",
+        "for name, value in vars(args).items():\n    if name == 'seed':\n        continue\n"
+        "    setattr(held, name, value)",
+        "vars(args)[args.option3] = 1\nfor name, value in vars(args).items():\n"
+        "    setattr(held, name, value)",
+        "held = argparse.Namespace(**{name: value for name, value in vars(args).items()})",
+    ],
+)
+def test_a_loop_that_copies_many_options(check: Check, copy: str) -> None:
+    check(
+        f"""
+parser = argparse.ArgumentParser()
+{OPTIONS}
+args = parser.parse_args()
+dist.init_process_group("nccl")
+args.gpu = dist.get_rank()
+held = argparse.Namespace()
+{copy}
+torch.cuda.set_device(held.gpu)  # DDP203
+"""
+    )
+
+
+def test_an_option_that_has_a_default_is_not_none(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", type=int, default=0)
+    parser.add_argument("--node", type=int)
+    args = parser.parse_args()
+    local_rank = int(os.environ["LOCAL_RANK"])
+    if args.gpu is not None:
+        torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    if args.node is None:
+        torch.ones(1).cuda(0)  # DDP103
+    """)
