@@ -16,8 +16,10 @@ from ddpdoctor.lint.values import (
     Const,
     Dict,
     Function,
+    Index,
     Object,
     Place,
+    Role,
     Scope,
     Sequence,
     Value,
@@ -197,6 +199,7 @@ def new_process_cell() -> dict[str, Value]:
         "current": UNBOUND,
         "started": Const(False),
         "group": Const(None),
+        "rank": Index(Role.GLOBAL),  # in the group
         "paired": Const(None),
         "visible": Const(None),
         "default_device": Const(None),

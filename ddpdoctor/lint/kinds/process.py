@@ -16,6 +16,7 @@ from ddpdoctor.lint.values import (
     Object,
     Place,
     Role,
+    Text,
     Unknown,
     Value,
 )
@@ -99,6 +100,7 @@ def group(call: Call) -> Value:
         api=call.api,
     )
     run.set_process("group", map_value(backend, run.path, _as_opened))
+    run.set_process("rank", _rank_in_group(call))
     if device_id is not None:
         run.set_process("paired", map_value(as_device(device_id, run.path), run.path, index_of))
         start_cuda(run, as_device(device_id, run.path), call.place)
@@ -115,6 +117,23 @@ def _note_rank(run: Run, rank: Value) -> None:
         for value in (rank, index_of(device)):
             if isinstance(value, Unknown):
                 run.trace.ranks.setdefault(value.key, Index(Role.GLOBAL, rank.origin))
+
+
+def _rank_in_group(call: Call) -> Value:
+    """What get_rank() gives from now on: the rank that the program itself says this process has."""
+    run = call.run
+    size = resolve(call.argument("size") or Unknown(), run.path)
+    if isinstance(size, Index) and size.role is Role.DEVICES and size.exact:
+        return Index(Role.LOCAL, call.place)  # one machine runs the whole job
+    given = call.argument("rank") or run.environment.entries.get("RANK", Unknown())
+    return map_value(given, run.path, _local_or_global)
+
+
+def _local_or_global(rank: Value) -> Value:
+    if isinstance(rank, Text) and len(rank.parts) == 1 and isinstance(rank.parts[0], Value):
+        rank = rank.parts[0]
+    is_local = isinstance(rank, Index) and rank.role is Role.LOCAL and rank.exact
+    return rank if is_local else Index(Role.GLOBAL)
 
 
 def _backend(leaf: Value) -> str | None:

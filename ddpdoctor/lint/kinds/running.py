@@ -68,6 +68,8 @@ def returns(call: Call) -> Value:
     group = call.argument("group")
     if group is not None and not (isinstance(group, Const) and group.value is None):
         return Unknown()  # the rank in a group of its own, such as the ranks of one machine
+    if word == "global_rank":
+        return call.run.cell["rank"]
     return call.run.cell["group"] if word == "backend" else named_value(call.run, word)
 
 

@@ -169,3 +169,43 @@ def test_what_only_rank_0_does_is_left_alone_where_the_rank_is_an_option(check: 
     if args.rank == 0:
         torch.cuda.empty_cache()
     """)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        'dist.init_process_group("nccl", rank=index, world_size=count)',
+        'dist.init_process_group("nccl", "env://", None, count, index)',
+        'os.environ["RANK"] = str(index); dist.init_process_group("nccl")',
+    ],
+)
+def test_the_rank_in_a_group_is_the_one_that_the_program_opened_it_with(
+    check: Check, opened: str
+) -> None:
+    check(f"""
+    def main(index, count):
+        {opened}
+        torch.cuda.set_device(dist.get_rank())
+
+    if __name__ == "__main__":
+        mp.spawn(main, nprocs=torch.cuda.device_count(), args=(torch.cuda.device_count(),))
+    """)
+
+
+def test_the_rank_in_a_group_of_as_many_processes_as_the_machine_has_gpus(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl", world_size=torch.cuda.device_count())
+    torch.cuda.set_device(dist.get_rank())
+    """)
+
+
+def test_the_rank_in_a_group_that_is_opened_with_a_global_rank(check: Check) -> None:
+    check("""
+    def main(index, node, gpus):
+        rank = node * gpus + index
+        dist.init_process_group("nccl", rank=rank, world_size=gpus * int(os.environ["NODES"]))
+        torch.cuda.set_device(dist.get_rank())  # DDP203: warning
+
+    if __name__ == "__main__":
+        mp.spawn(main, nprocs=8, args=(int(os.environ["NODE"]), 8))
+    """)
