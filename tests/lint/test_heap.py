@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddpdoctor.lint.heap import Heap
-from ddpdoctor.lint.values import MISSING, Const, Either, Sequence
+from ddpdoctor.lint.values import MISSING, Const, Either, Sequence, Value
 
 
 def test_taking_back_restores_what_was_there() -> None:
