@@ -50,7 +50,7 @@ def lint_command(
 
 
 def _report(linted: Linted, output_format: str, verbose: bool) -> int:
-    summary = Summary(linted.files, linted.programs, linted.skipped)
+    summary = Summary(linted.files, linted.programs, linted.skipped, len(linted.unfinished))
     findings = linted.findings
     if output_format != "json":  # which has whole paths, as ruff's
         findings = tuple(_seen_from_here(finding) for finding in findings)

@@ -17,17 +17,22 @@ class Summary:
     """files: source files parsed; programs: distributed programs found among them.
 
     skipped: one line a file that could not be judged (`broken.py:3: syntax error: …`).
+    unfinished: programs that cost too much to be followed to their end.
     """
 
     files: int
     programs: int
     skipped: tuple[str, ...] = ()
+    unfinished: int = 0
 
 
 def closing_lines(findings: Sequence[Finding], summary: Summary) -> list[str]:
     """The last words of a lint run: what was skipped, found, looked at, and can be repaired."""
     looked_at = f"{count(summary.files, 'file')} looked at"
     lines = [f"Skipped {line}" for line in summary.skipped]
+    if summary.unfinished:
+        large = count(summary.unfinished, "program")
+        lines.append(f"Not followed to the end: {large}, for the size; `--verbose` names them.")
     if summary.programs == 0 and not findings:
         lines.append(f"No distributed program found, so nothing was judged: {looked_at}.")
         return lines

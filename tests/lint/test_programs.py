@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ddpdoctor.cli import cli
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint import apis, lint, scan
 from ddpdoctor.lint.programs import Candidates, candidates
@@ -242,5 +244,8 @@ def test_a_program_of_more_files_than_any_is_not_followed_to_its_end(tmp_path: P
     linted = lint([folder / "train.py"])
     assert linted.unfinished
     assert linted.findings
+    run = CliRunner().invoke(cli, ["lint", "--no-cache", "--verbose", str(folder / "train.py")])
+    assert "Not followed to the end: 1 program" in run.output
+    assert "train.py is too large to be followed to its end." in run.output
     (folder / "train.py").write_text(MISPLACED)
     assert lint([folder / "train.py"]).unfinished == ()

@@ -177,6 +177,11 @@ def test_a_run_that_found_no_program_says_so() -> None:
     assert text == "No distributed program found, so nothing was judged: 12 files looked at.\n"
 
 
+def test_silence_about_a_program_that_was_not_followed_is_no_verdict() -> None:
+    text = render([], "text", Summary(files=900, programs=1, unfinished=1), Screen())
+    assert text.startswith("Not followed to the end: 1 program, for the size; `--verbose` names")
+
+
 def test_a_clean_program_says_what_was_looked_at() -> None:
     text = render([], "text", Summary(files=1, programs=2), Screen())
     assert text == "No misplacement found: 1 file looked at, 2 distributed programs.\n"
