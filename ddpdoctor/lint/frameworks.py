@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.attributes import class_attribute, get_attribute, named_value
 from ddpdoctor.lint.branches import leaves, resolve
+from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.options import call_with_options
 from ddpdoctor.lint.tensors import kind_of, moved
 from ddpdoctor.lint.values import (
@@ -89,7 +90,7 @@ def open_group_and_bind(call: Call) -> None:
     """What the facts `groups`, `binds` and `sets` say of a call."""
     run, facts = call.run, call.api.facts
     count = _processes(_maker(call))
-    if facts.get("groups") and count != "one":
+    if facts.get("groups") and count != "one" and not is_one_process(run):
         run.record(
             "group",
             call.name,

@@ -233,3 +233,31 @@ def test_a_loop_that_starts_processes_counts_local_ranks(check: Check, loop: str
     {loop}:
         mp.Process(target=main, args=(rank,)).start()
     """)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        'dist.init_process_group("nccl", init_method="tcp://127.0.0.1:1", rank=0, world_size=1)',
+        'os.environ["WORLD_SIZE"] = "1"; dist.init_process_group("nccl")',
+        'os.environ.update(RANK="0", WORLD_SIZE="1"); dist.init_process_group("nccl")',
+        'os.environ["WORLD_SIZE"] = str(1); accelerate.Accelerator()',
+    ],
+)
+def test_a_group_of_one_process_is_no_job(check: Check, opened: str) -> None:
+    check(f"""
+    import accelerate
+    {opened}
+    torch.cuda.set_device(0)
+    DDP(nn.Linear(1, 1).cuda())
+    """)
+
+
+def test_a_group_that_may_be_of_one_process_is_a_job(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--world-size", type=int, default=1)
+    size = parser.parse_args().world_size
+    dist.init_process_group("nccl", world_size=size if len(sys.argv) > 2 else 1)
+    torch.cuda.set_device(0)  # DDP103
+    """)

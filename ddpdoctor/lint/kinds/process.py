@@ -5,6 +5,7 @@ from __future__ import annotations
 from ddpdoctor.lint.attributes import named_value
 from ddpdoctor.lint.branches import assume, compare, leaves, map_value, resolve
 from ddpdoctor.lint.devices import as_device, is_cuda
+from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.run import UNBOUND, Run
 from ddpdoctor.lint.trace import DEFAULT_BACKEND
@@ -88,17 +89,18 @@ def group(call: Call) -> Value:
     backend = call.argument("backend") or Const(None)
     names = [_backend(leaf) for leaf, _ in leaves(backend, run.path)]
     device_id = call.argument("device_id")
-    _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
-    run.record(
-        "group",
-        call.name,
-        call.place,
-        device=None if device_id is None else as_device(device_id, run.path),
-        arguments=call.arguments,
-        on_cpu=all(name in _NO_GPU for name in names),
-        sure=bool(call.api.facts.get("sure", True)),
-        api=call.api,
-    )
+    if not is_one_process(run, call.argument("size")):
+        _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
+        run.record(
+            "group",
+            call.name,
+            call.place,
+            device=None if device_id is None else as_device(device_id, run.path),
+            arguments=call.arguments,
+            on_cpu=all(name in _NO_GPU for name in names),
+            sure=bool(call.api.facts.get("sure", True)),
+            api=call.api,
+        )
     run.set_process("group", map_value(backend, run.path, _as_opened))
     run.set_process("rank", _rank_in_group(call))
     if device_id is not None:
