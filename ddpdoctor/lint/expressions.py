@@ -441,10 +441,9 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
 
 
 def _is_named(item: Value) -> bool:
-    """Whether an item is one of a dictionary's, a pair of a known key and a value."""
-    if not isinstance(item, Sequence) or len(item.items) != 2:
-        return False
-    return isinstance(item.items[0], Const) and isinstance(item.items[0].value, str)
+    """Whether an item is one of a dictionary's: a known key, or a pair of it and a value."""
+    key = item.items[0] if isinstance(item, Sequence) and len(item.items) == 2 else item
+    return isinstance(key, Const) and isinstance(key.value, str)
 
 
 def _named_items(items: tuple[Value, ...], is_open: bool) -> tuple[tuple[Value, ...], bool]:

@@ -229,6 +229,9 @@ OPTIONS = "\n".join(f"""parser.add_argument("--option{n}", default={n})""" for n
     [
         "for name, value in vars(args).items():\n    setattr(held, name, value)",
         "for name in vars(args):\n    setattr(held, name, getattr(args, name))",
+        "for name in args.__dict__.keys():\n    setattr(held, name, vars(args)[name])",
+        "for name, value in sorted(vars(args).items()):\n    setattr(held, name, value)",
+        "for name in sorted(list(vars(args))):\n    setattr(held, name, getattr(args, name))",
         "for name, value in vars(args).items():\n    if name == 'seed':\n        continue\n"
         "    setattr(held, name, value)",
         "vars(args)[args.option3] = 1\nfor name, value in vars(args).items():\n"
