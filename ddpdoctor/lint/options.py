@@ -69,7 +69,13 @@ def parser_method(
             record = call_with_options(run, arguments.get(0) or Unknown(), place)
             run.heap.write(options.entries, destination.value, record)
         return Unknown()
-    if name in ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers"):
+    if name == "add_subparsers":
+        destination = arguments.named.get("dest")
+        if isinstance(destination, Const) and destination.value is not None:
+            chosen = Unknown(("option", destination.value, place))
+            run.heap.write(options.entries, destination.value, chosen)
+        return parser
+    if name in ("add_argument_group", "add_mutually_exclusive_group"):
         return parser
     if name == "add_parser":
         return _with_parents(run, parser, options, arguments)

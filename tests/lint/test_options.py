@@ -96,6 +96,22 @@ def test_subparsers_have_options_and_functions(check: Check) -> None:
     """)
 
 
+@pytest.mark.parametrize("given", ["dest='command'", "title='x', dest='command', required=True"])
+def test_any_subcommand_can_be_the_one_that_is_run(check: Check, given: str) -> None:
+    check(f"""
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers({given})
+    commands.add_parser("train").add_argument("--gpu", default=1)  # DDP103
+    commands.add_parser("show")
+    args = parser.parse_args()
+    if args.command == "show":
+        print()
+    elif args.command == "train":
+        dist.init_process_group("nccl")
+        torch.ones(1, device=args.gpu)
+    """)
+
+
 def test_known_arguments_are_taken_apart(check: Check) -> None:
     check("""
     parser = argparse.ArgumentParser()
