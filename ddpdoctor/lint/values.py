@@ -480,7 +480,7 @@ def same(a: Value, b: Value) -> bool:
     if isinstance(a, Const) and isinstance(b, Const):
         return type(a.value) is type(b.value) and bool(a.value == b.value)
     if isinstance(a, Index) and isinstance(b, Index):
-        return a.role is b.role and a.exact == b.exact and a.choices == b.choices
+        return (a.role, a.exact, a.counted, a.choices) == (b.role, b.exact, b.counted, b.choices)
     if isinstance(a, Unknown) and isinstance(b, Unknown):
         return a.key == b.key
     if isinstance(a, Name) and isinstance(b, Name):

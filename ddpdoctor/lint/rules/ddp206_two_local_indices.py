@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ddpdoctor.findings import Severity
+from ddpdoctor.lint.branches import Path
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace
+from ddpdoctor.lint.trace import Event, Trace, compatible
 from ddpdoctor.lint.values import Index, Role
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    first: dict[bool, Event] = {}
+    seen: list[Event] = []
     for event in trace.of("bind", "place", "create"):
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
-        indices = trace.indices(event, event.device)
-        if len(indices) != 1 or not isinstance(indices[0], Index):
+        counted = _is_counted(trace, event, event.path)
+        if counted is None:
             continue
-        index = indices[0]
-        if index.role is not Role.LOCAL or not index.exact:
-            continue
-        other = first.get(not index.counted)
-        if other is not None and other.process.owner() is event.process.owner():
+        other = next((other for other in seen if _differ(trace, other, event)), None)
+        if other is not None:
             yield Draft(
                 "DDP206",
                 event.place,
@@ -36,4 +35,24 @@ def check(trace: Trace) -> Iterator[Draft]:
                 related=((other.place, "the other rule is used here"),),
             )
             return
-        first.setdefault(index.counted, event)
+        if all(counted != _is_counted(trace, other, other.path) for other in seen):
+            seen.append(event)
+
+
+def _differ(trace: Trace, one: Event, other: Event) -> bool:
+    """Whether one run gets to both and finds its GPU by two rules: the branch of each launcher may
+    have a rule of its own."""
+    if one.process.owner() is not other.process.owner() or not compatible(one.path, other.path):
+        return False
+    path = {**one.path, **other.path}
+    rules = _is_counted(trace, one, path), _is_counted(trace, other, path)
+    return set(rules) == {True, False}
+
+
+def _is_counted(trace: Trace, event: Event, path: Path) -> bool | None:
+    """Whether the index is rank % device_count (and not the launcher's number), None for others."""
+    indices = trace.indices(replace(event, path=path), event.device)
+    index = indices[0] if len(indices) == 1 else None
+    if not isinstance(index, Index) or index.role is not Role.LOCAL or not index.exact:
+        return None
+    return index.counted

@@ -134,3 +134,35 @@ def test_what_is_computed_from_the_other_number(check: Check) -> None:
     torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())
     torch.ones(1, device=2 * local)
     """)
+
+
+def test_each_launcher_has_a_branch_of_its_own(check: Check) -> None:
+    check("""
+    def by_torchrun():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+    def by_slurm():
+        rank = int(os.environ["SLURM_PROCID"])
+        os.environ["LOCAL_RANK"] = str(rank % torch.cuda.device_count())
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--launcher", default="pytorch")
+    if parser.parse_args().launcher == "pytorch":
+        by_torchrun()
+    else:
+        by_slurm()
+    dist.init_process_group("nccl")
+    torch.ones(1, device=int(os.environ["LOCAL_RANK"]))
+    """)
+
+
+def test_a_second_rule_behind_those_of_the_launchers(check: Check) -> None:
+    check("""
+    if unknown():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    else:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device=dist.get_rank() % torch.cuda.device_count())  # DDP206
+    """)
