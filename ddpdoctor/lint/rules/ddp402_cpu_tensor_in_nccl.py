@@ -9,7 +9,7 @@ from ddpdoctor.lint.devices import is_cpu
 from ddpdoctor.lint.placements import on_gpu
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import DEFAULT_BACKEND, Event, Trace
-from ddpdoctor.lint.values import Const, Value
+from ddpdoctor.lint.values import Const, Unknown, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -40,6 +40,8 @@ def check(trace: Trace) -> Iterator[Draft]:
 
 
 def _name(leaf: Value) -> object:
+    if isinstance(leaf, Unknown) and leaf.default is not None:
+        leaf = leaf.default
     return leaf.value if isinstance(leaf, Const) else None
 
 

@@ -42,6 +42,16 @@ def test_the_default_backend_of_a_machine_with_gpus(check: Check, backend: str) 
     check(START.format(backend=backend) + "dist.all_reduce(x)  # DDP402: warning\n")
 
 
+def test_an_option_counts_at_its_default(check: Check) -> None:
+    check(
+        "parser = argparse.ArgumentParser()\n"
+        'parser.add_argument("--dist-backend", default="nccl")\n'
+        "args = parser.parse_args()\n"
+        + START.format(backend="args.dist_backend")
+        + "dist.all_reduce(x)  # DDP402: error\n"
+    )
+
+
 def test_the_default_backend_where_no_gpu_is_used(check: Check) -> None:
     check("dist.init_process_group(); dist.all_reduce(torch.ones(1))")
 
