@@ -192,6 +192,8 @@ def _from_class(run: Run, receiver: Object, name: str, place: Place) -> Value:
     special = object_attribute(run, receiver, name)
     if special is not None:
         return special
+    if name == "state" and "#steps" in receiver.attributes:
+        run.record("state", name, place, receiver=receiver)
     if name == "__dict__":
         return Dict(receiver.attributes)
     if isinstance(cls, Class) and not name.startswith("__"):

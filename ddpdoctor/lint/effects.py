@@ -86,8 +86,15 @@ def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Objec
     optimizer = Object(Name(name), {}, place)
     parameters = resolve(arguments.get(0, "params") or Unknown(), run.path)
     if isinstance(parameters, Object) and "#of" in parameters.attributes:
-        optimizer.attributes["#steps"] = parameters.attributes["#of"]
+        if not (name == "torch.optim.SGD" and _has_no_momentum(run, arguments)):
+            optimizer.attributes["#steps"] = parameters.attributes["#of"]
     return optimizer
+
+
+def _has_no_momentum(run: Run, arguments: Arguments) -> bool:
+    """Whether torch.optim.SGD keeps nothing between its steps."""
+    momentum = resolve(arguments.get(2, "momentum") or Const(0), run.path)
+    return isinstance(momentum, Const) and not momentum.value and not arguments.open
 
 
 # Some of their arguments live on the CPU on purpose (the lengths of a packed sequence).

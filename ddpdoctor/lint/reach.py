@@ -43,7 +43,9 @@ def may_need_repair(run: Run, kind: str, device: Value | None) -> bool:
     return isinstance(device, Device) and device.index is not None and not _is_own(device.index)
 
 
-_NEVER_REPAIRED = frozenset({"make", "meet", "keep", "lookup", "query", "question", "variable"})
+_NEVER_REPAIRED = frozenset(
+    {"make", "meet", "keep", "lookup", "query", "question", "state", "variable"}
+)
 _PLACING = frozenset({"place", "create", "context", "current"})
 
 

@@ -19,12 +19,10 @@ def check(trace: Trace) -> Iterator[Draft]:
         at = load.detail["module_at"]
         if not (isinstance(at, Device) and at.kind == "cpu"):
             continue
-        later = [
-            event
-            for event in trace.of("place")
-            if event.detail["receiver"] is module
-            and trace.events.index(event) > trace.events.index(load)
-        ]
+        behind = trace.events[trace.events.index(load) :]
+        if any(e.kind == "state" and e.detail["receiver"] is optimizer for e in behind):
+            continue  # optimizer.state is seldom asked for but to move it by hand
+        later = [e for e in behind if e.kind == "place" and e.detail["receiver"] is module]
         if not later:
             continue
         yield Draft(

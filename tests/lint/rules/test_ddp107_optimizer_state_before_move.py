@@ -71,6 +71,60 @@ def load():
     )
 
 
+@pytest.mark.parametrize(
+    "order", ["load(); model.cuda(); by_hand()", "load(); by_hand(); model.cuda()"]
+)
+def test_a_state_that_is_moved_by_hand(check: Check, order: str) -> None:
+    check(
+        START
+        + f"""
+model = nn.Linear(1, 1)
+optimizer = torch.optim.Adam(model.parameters())
+
+def load():
+    optimizer.load_state_dict(state["optimizer"])
+
+def by_hand():
+    for each in optimizer.state.values():
+        for key, value in each.items():
+            if isinstance(value, torch.Tensor):
+                each[key] = value.cuda()
+
+{order}
+"""
+    )
+
+
+def test_what_was_done_to_the_state_before_it_was_loaded(check: Check) -> None:
+    check(
+        START
+        + """
+model = nn.Linear(1, 1)
+optimizer = torch.optim.Adam(model.parameters())
+print(len(optimizer.state))
+optimizer.load_state_dict(state["optimizer"])  # DDP107
+model.cuda()
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "keeps_state"),
+    [("", False), (", 0.1", False), (", momentum=0", False), (", 0.1, 0.9", True), (", **o", True)],
+)
+def test_sgd_has_a_state_with_momentum_only(check: Check, given: str, keeps_state: bool) -> None:
+    check(
+        START
+        + f"""
+model = nn.Linear(1, 1)
+o = unknown()
+optimizer = torch.optim.SGD(model.parameters(){given})
+optimizer.load_state_dict(state["optimizer"]){"  # DDP107" * keeps_state}
+model.cuda()
+"""
+    )
+
+
 def test_a_program_that_never_becomes_distributed(check: Check) -> None:
     check("""
     model = nn.Linear(1, 1)
