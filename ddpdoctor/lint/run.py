@@ -141,13 +141,14 @@ class Run:
         *,
         device: Value | None = None,
         arguments: Arguments | None = None,
+        path: Path | None = None,
         **detail: Any,
     ) -> Event:
         event = Event(
             kind,
             name,
             place,
-            self.path,
+            self.path if path is None else path,
             self.process,
             self.state(),
             device,

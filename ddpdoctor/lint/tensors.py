@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import map_value, resolve
+from ddpdoctor.lint.branches import leaves, map_value, resolve
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -13,6 +13,7 @@ from ddpdoctor.lint.values import (
     Const,
     Device,
     Dict,
+    Either,
     Name,
     Object,
     Place,
@@ -321,20 +322,28 @@ def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
 
 
 def meet(run: Run, left: Value, right: Value, place: Place) -> None:
-    """Notes two tensors that take part in one operation."""
-    if isinstance(left, Object) and isinstance(right, Object):
-        a, b = device_of(run, left), device_of(run, right)
-        if isinstance(a, Device) and isinstance(b, Device):
-            run.record(
-                "meet",
-                "operation",
-                place,
-                device=a,
-                other=b,
-                left=left,
-                right=right,
-                owners=(left.attributes.get("#owner"), right.attributes.get("#owner")),
-            )
+    """Notes two tensors that take part in one operation, for each device that one of them may be
+    on. Where both depend on something, they need not meet in every combination."""
+    if not isinstance(left, Object) or not isinstance(right, Object):
+        return
+    a, b = device_of(run, left), device_of(run, right)
+    if isinstance(a, Either) and isinstance(b, Either):
+        return
+    owners = (left.attributes.get("#owner"), right.attributes.get("#owner"))
+    for device, path in leaves(a, run.path):
+        for other, at in leaves(b, path):
+            if isinstance(device, Device) and isinstance(other, Device):
+                run.record(
+                    "meet",
+                    "operation",
+                    place,
+                    device=device,
+                    path=at,
+                    other=other,
+                    left=left,
+                    right=right,
+                    owners=owners,
+                )
 
 
 def device_of_input(run: Run) -> str | None:

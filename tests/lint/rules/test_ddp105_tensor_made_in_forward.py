@@ -31,6 +31,59 @@ def test_a_tensor_without_a_device_meets_the_input(check: Check) -> None:
     assert found["DDP105"].fix is not None
 
 
+@pytest.mark.parametrize("forward", ["x + h", "self.lstm(x, (h, h))", "torch.cat([x, h])"])
+def test_where_the_program_can_also_run_on_the_cpu(check: Check, forward: str) -> None:
+    check(
+        f"""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(2, 2)
+
+    def forward(self, x):
+        h = torch.zeros(2, 2)  # DDP105
+        return {forward}
+"""
+        + BOUND
+        + """
+device = torch.device("cuda" if int(os.environ["NUM_GPUS"]) > 0 else "cpu")
+model = DDP(Net().to(device))
+model(torch.ones(2, 2).to(device))
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = h.to(device)",
+        "h = h.cuda() if gpus > 0 else h",
+        "h = h.cuda() if x.is_cuda else h",
+        "h = h.cuda() if unknown() else h",
+        "h = h.to(next(self.parameters()).device)",
+    ],
+)
+def test_where_it_moves_along_with_the_input(check: Check, body: str) -> None:
+    check(
+        f"""
+gpus = int(os.environ["NUM_GPUS"])
+device = torch.device("cuda" if gpus > 0 else "cpu")
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2, 2))
+
+    def forward(self, x):
+        h = torch.zeros(2, 2)
+        {body}
+        return x + h
+"""
+        + BOUND
+        + "DDP(Net().to(device))(torch.ones(2, 2).to(device))"
+    )
+
+
 def test_it_is_reported_where_it_is_made(check: Check) -> None:
     found = check(
         NET.format(body="mask = self.mask(x); return x * mask")
