@@ -85,9 +85,10 @@ def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Objec
     """An optimizer, which keeps its state where the parameters of its module are."""
     optimizer = Object(Name(name), {}, place)
     parameters = resolve(arguments.get(0, "params") or Unknown(), run.path)
+    if name == "torch.optim.SGD" and _has_no_momentum(run, arguments):
+        return optimizer
     if isinstance(parameters, Object) and "#of" in parameters.attributes:
-        if not (name == "torch.optim.SGD" and _has_no_momentum(run, arguments)):
-            optimizer.attributes["#steps"] = parameters.attributes["#of"]
+        optimizer.attributes["#steps"] = parameters.attributes["#of"]
     return optimizer
 
 

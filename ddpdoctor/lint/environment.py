@@ -47,11 +47,16 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
         return Unknown()
     held = run.environment.entries.get(name.value, MISSING)
     if name.value in run.apis.environment:
-        required = default is None and held is MISSING
-        run.record("lookup", name.value, run.place(run.frame.module.tree()), required=required)
+        _note_lookup(run, name.value, required=default is None and held is MISSING)
     if held is not MISSING:
         return or_else(held, run.path, lambda: _from_launcher(run, name.value, default))
     return _from_launcher(run, name.value, default)
+
+
+def _note_lookup(run: Run, name: str, *, required: bool) -> None:
+    word = run.apis.environment[name].rstrip("?")
+    place = run.place(run.frame.module.tree())
+    run.record("lookup", name, place, required=required, asks_for=word)
 
 
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
@@ -84,7 +89,7 @@ def number(run: Run, text: Value) -> Value:
     if isinstance(text, Either) and isinstance(text.no, Const) and text.no.value is None:
         match text.key:
             case ("true", ("environment", str(name))):
-                run.record("lookup", name, run.place(run.frame.module.tree()), required=True)
+                _note_lookup(run, name, required=True)
                 return text.yes
     return text
 

@@ -139,6 +139,15 @@ class Trace:
         """
         return any(group.detail["sure"] or not surely for group in self.groups(event))
 
+    def asks_for_ranks(self, event: Event) -> bool:
+        """Whether the process asks the launcher for its rank or for how many there are, so that it
+        is meant to be one of several."""
+        return any(
+            lookup.detail["asks_for"] in ("local_rank", "global_rank", "world_size")
+            and lookup.process.owner() is event.process.owner()
+            for lookup in self.of("lookup")
+        )
+
     def alternatives(self, event: Event, value: Value | None) -> list[Value]:
         """What a value can be at an event, given that the job is distributed.
 

@@ -18,7 +18,7 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("device_map"):
         if not trace.is_distributed(event, surely=False):
             continue
-        sure = trace.is_distributed(event)
+        sure = trace.is_distributed(event) or trace.asks_for_ranks(event)
         leaves = trace.alternatives(event, event.detail["map"])
         kinds = [_kind(trace, event, leaf) for leaf in leaves]
         if None in kinds:

@@ -137,6 +137,37 @@ def test_under_a_launcher_that_is_not_seen(check: Check, value: str, marker: str
     """)
 
 
+@pytest.mark.parametrize(
+    ("asked", "marker"),
+    [
+        ('int(os.environ.get("WORLD_SIZE", 1)) != 1', "  # DDP305: warning"),
+        ('os.getenv("LOCAL_RANK", "0") == "0"', "  # DDP305: warning"),
+        ('os.environ.get("CUDA_VISIBLE_DEVICES")', ""),
+        ('os.environ.get("MASTER_PORT")', ""),
+    ],
+)
+def test_a_program_that_asks_for_its_rank_is_meant_for_several(
+    check: Check, asked: str, marker: str
+) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM, Trainer
+    several = {asked}
+    model = {MAPPED.format('"auto"')}{marker}
+    Trainer(model).train()
+    """)
+
+
+def test_a_map_for_each_case(check: Check) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM, Trainer
+    where = "auto"
+    if int(os.environ.get("WORLD_SIZE", 1)) != 1:
+        where = {{"": int(os.environ.get("LOCAL_RANK") or 0)}}
+    model = {MAPPED.format("where")}
+    Trainer(model).train()
+    """)
+
+
 def test_a_constant_in_one_process(check: Check) -> None:
     check(f"""
     from transformers import AutoModelForCausalLM
