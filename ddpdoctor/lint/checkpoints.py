@@ -9,16 +9,7 @@ from ddpdoctor.lint.values import Const, Dict, Object, Place, Sequence, Unknown,
 
 def load_of(run: Run, value: Value | None) -> Const | None:
     """The "load" event that a value comes from, or that something in it does."""
-    value = resolve(value, run.path) if value is not None else None
-    if isinstance(value, Object):
-        event = resolve(value.attributes.get("#load", Unknown()), run.path)
-        return event if isinstance(event, Const) else None
-    if isinstance(value, Dict):
-        for held in (value.loaded, *value.entries.values()):
-            load = load_of(run, held)
-            if load is not None:
-                return load
-    return None
+    return None if value is None else _load_in(run, value, set())
 
 
 def keep(run: Run, container: Value, value: Value | None) -> None:
@@ -50,6 +41,21 @@ def part(run: Run, loaded: Object, method: str) -> Value:
     if method == "values":
         return Sequence((loaded,), open=True)
     return loaded
+
+
+def _load_in(run: Run, value: Value, seen: set[int]) -> Const | None:
+    """seen: the dictionaries that were looked into, since one can hold itself."""
+    value = resolve(value, run.path)
+    if isinstance(value, Object):
+        event = resolve(value.attributes.get("#load", Unknown()), run.path)
+        return event if isinstance(event, Const) else None
+    if isinstance(value, Dict) and id(value) not in seen:
+        seen.add(id(value))
+        for held in (value.loaded, *value.entries.values()):
+            load = None if held is None else _load_in(run, held, seen)
+            if load is not None:
+                return load
+    return None
 
 
 _NUMBERS = frozenset({"size", "dim", "numel", "nelement", "ndimension", "item", "tolist", "equal"})

@@ -138,6 +138,8 @@ HARD = {
     "recursion": "def f(n):\n    return f(n + 1) + g(n)\ndef g(n):\n    return f(n)\nf(0)\n",
     "a class of itself": "class A: pass\nclass A(A): pass\nA.B = A\nA()\n",
     "a list in itself": "x = []\nx.append(x)\nx += [x]\nprint(x == x, str(x))\nd = {}\nd[0] = d\n",
+    "a dictionary in itself": "from torch import nn\nd = {'a': 1}\nd['d'] = d\nd[x] = d\n"
+    "d.update(d)\ne = dict(d)\nnn.Linear(1, 1).load_state_dict(d)\nprint({**d} == e, d)\n",
     "an endless generator": "def f():\n    while 1:\n        yield f\n"
     "for x in f():\n    list(f())\n",
     "large literals": f"x = {'9' * 10_000}\ny = {list(range(5000))}\n",
