@@ -123,6 +123,8 @@ def _named(run: Run, word: str) -> Value:
     }
     if word in roles:
         return Index(roles[word])
+    if word.startswith("'"):
+        return Const(word.strip("'"))
     if word.startswith("object "):
         return Object(Name(word.partition(" ")[2]))
     if word.startswith("shared "):

@@ -96,7 +96,7 @@ def open_group_and_bind(call: Call) -> None:
             call.name,
             call.place,
             arguments=call.arguments,
-            on_cpu=False,
+            on_cpu=Const(False),
             sure=count == "several" or facts["groups"] == "sure",
             api=call.api,
             framework=True,

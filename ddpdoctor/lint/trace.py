@@ -128,7 +128,7 @@ class Trace:
             for group in self._groups
             if group.process.owner() is owner
             and compatible(group.path, event.path)
-            and not group.detail["on_cpu"]
+            and not _is_on_cpu(group, event.path)
         ]
         return [] if groups and has_one_gpu(event.path) else groups
 
@@ -294,6 +294,18 @@ def compatible(a: Path, b: Path) -> bool:
 
 def _is_none(leaf: Value) -> bool:
     return isinstance(leaf, Const) and leaf.value is None
+
+
+def _is_on_cpu(group: Event, path: Path) -> bool:
+    """Whether a group has a CPU backend wherever a path, which it is open on, goes."""
+    on_cpu: Value = group.detail["on_cpu"]
+    if isinstance(on_cpu, Either):
+        return all(_is_true(leaf) for leaf, _ in leaves(on_cpu, {**group.path, **path}))
+    return _is_true(on_cpu)
+
+
+def _is_true(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is True
 
 
 def _may_be_on_cpu(group: Value) -> bool:

@@ -87,7 +87,6 @@ _NO_GPU = ("gloo", "mpi", "fake", "xla", "hccl", "ccl", "xccl", "mccl", "cncl")
 def group(call: Call) -> Value:
     run = call.run
     backend = call.argument("backend") or Const(None)
-    names = [_backend(leaf) for leaf, _ in leaves(backend, run.path)]
     device_id = call.argument("device_id")
     if not is_one_process(run, call.argument("size")):
         _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
@@ -97,7 +96,7 @@ def group(call: Call) -> Value:
             call.place,
             device=None if device_id is None else as_device(device_id, run.path),
             arguments=call.arguments,
-            on_cpu=all(name in _NO_GPU for name in names),
+            on_cpu=map_value(backend, run.path, lambda leaf: Const(_backend(leaf) in _NO_GPU)),
             sure=bool(call.api.facts.get("sure", True)),
             api=call.api,
         )
@@ -172,7 +171,13 @@ def mesh(call: Call) -> Value:
         group = resolve(run.cell["group"], run.path)
         if isinstance(group, Const) and group.value is None:
             run.record(
-                "group", call.name, call.place, on_cpu=False, sure=True, api=call.api, mesh=True
+                "group",
+                call.name,
+                call.place,
+                on_cpu=Const(False),
+                sure=True,
+                api=call.api,
+                mesh=True,
             )
             run.set_process("group", Const("nccl"))
         started = resolve(run.cell["started"], run.path)

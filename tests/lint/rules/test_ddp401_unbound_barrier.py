@@ -62,3 +62,22 @@ def test_a_process_that_may_be_bound(check: Check) -> None:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.barrier()
     """)
+
+
+@pytest.mark.parametrize(
+    "opened",
+    ['"nccl"', "dist.Backend.NCCL", '"nccl" if os.environ["KIND"] == "cuda" else "gloo"'],
+)
+@pytest.mark.parametrize("backend", ["dist.Backend.NCCL", "torch.distributed.Backend.NCCL"])
+def test_a_barrier_of_another_backend(check: Check, opened: str, backend: str) -> None:
+    check(f"""
+    def main(index):
+        dist.init_process_group({opened}, rank=index, world_size=2)
+        if dist.get_backend() == {backend}:
+            dist.barrier(device_ids=[index])
+        else:
+            dist.barrier()
+
+    if __name__ == "__main__":
+        mp.spawn(main, nprocs=2)
+    """)
