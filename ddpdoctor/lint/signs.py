@@ -26,9 +26,9 @@ class Signs:
             top, _, rest = name.partition(".")
             if api.does not in _OPENING or top == "*" or not rest:
                 continue
-            last = name.rpartition(".")[2].encode()
-            for library in {top, *_other_names(apis, name)}:
-                self._names.setdefault(library.encode(), set()).add(last)
+            for known in {name, *_other_names(apis, name)}:
+                library, last = known.partition(".")[0], known.rpartition(".")[2]
+                self._names.setdefault(library.encode(), set()).add(last.encode())
         self._calls = frozenset().union(*self._names.values())
         self._patterns = {
             library: re.compile(rb"\b(?:" + b"|".join(map(re.escape, sorted(names))) + rb")\b")
@@ -53,9 +53,9 @@ class Signs:
 
 
 def _other_names(apis: Apis, name: str) -> set[str]:
-    """The leading names under which a call is reached by way of aliases."""
+    """The names under which a call is reached by way of aliases, which may end in another word."""
     return {
-        alias.partition(".")[0]
+        alias + name[len(target) :]
         for alias, target in apis.aliases.items()
         if name == target or name.startswith(target + ".")
     }

@@ -55,6 +55,20 @@ def names(paths: list[Path], folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "from trl import SFTTrainer; SFTTrainer(model)",
+        "import transformers; transformers.Seq2SeqTrainer(model)",
+        "from pytorch_lightning import Trainer; Trainer(devices=2)",
+        "import accelerate; accelerate.accelerator.Accelerator()",
+    ],
+)
+def test_a_job_is_also_started_by_the_other_names_of_a_call(tmp_path: Path, line: str) -> None:
+    folder = project(tmp_path, {"train.py": f"model = None\n{line}\n{GUARD}"})
+    assert names(found(folder).entries, folder) == ["train.py"]
+
+
+@pytest.mark.parametrize(
     "main",
     [
         "from lib.setup import setup" + GUARD,
