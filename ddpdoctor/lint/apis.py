@@ -118,6 +118,11 @@ class Apis:
                 return which
         return "own"
 
+    def builds(self, function: str) -> bool:
+        """Whether a library's function makes a module, as its classes do."""
+        last = function.rpartition(".")[2]
+        return any(fnmatchcase(last, name) for name in self._class(function).get("builders", ()))
+
     def _class(self, cls: str) -> dict[str, Any]:
         head = self.canonical(cls)
         facts = self.classes.get(head)

@@ -256,17 +256,18 @@ def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:
     return choose
 
 
-def _getattr(run: Run, arguments: Arguments, place: Place) -> Value:
+def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
+    """getattr(receiver, name), and the __dict__[name] of a library's module."""
     from ddpdoctor.lint.attributes import get_attribute
 
     receiver, name = arguments.get(0), arguments.get(1)
     if isinstance(receiver, Either):
         rest = arguments.positional[1:]
-        return split(run, receiver, lambda each: _getattr(run, Arguments((each, *rest)), place))
+        return split(run, receiver, lambda each: get_by_name(run, Arguments((each, *rest)), place))
     if receiver is not None and isinstance(name, Unknown) and isinstance(name.default, Const):
         by_default = Arguments((receiver, name.default, *arguments.positional[2:]))
         key = ("==", name.key, name.default.value)
-        return either(key, True, _getattr(run, by_default, place), Unknown())
+        return either(key, True, get_by_name(run, by_default, place), Unknown())
     if receiver is not None and isinstance(name, Text):
         return attribute_by_text(run, receiver, name, arguments.get(2), place)
     if receiver is None or not isinstance(name, Const) or not isinstance(name.value, str):
@@ -405,7 +406,7 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "next": _next,
     "min": _extreme(True),
     "max": _extreme(False),
-    "getattr": _getattr,
+    "getattr": get_by_name,
     "eval": eval_name,
     "setattr": _setattr,
     "object.__setattr__": _setattr,

@@ -59,7 +59,7 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     if method is not None and arguments.positional and owner.rpartition(".")[2][:1].isupper():
         rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
         return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
-    if last[:1].isupper() and run.apis.kind(name) == "module":
+    if (last[:1].isupper() or run.apis.builds(name)) and run.apis.kind(name) == "module":
         device = arguments.named.get("device")
         if device is not None:
             placing.note_creation(run, name, as_device(device, run.path), device, arguments, place)

@@ -277,6 +277,11 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         return read(run, index, None)
     if isinstance(container, Name) and container.name == "sys.modules":
         return _loaded_module(run, index)
+    if isinstance(container, Name) and container.name.endswith(".__dict__"):
+        from ddpdoctor.lint.builtin_functions import get_by_name
+
+        owner = Name(container.name.removesuffix(".__dict__"))
+        return get_by_name(run, Arguments((owner, index)), run.place(node))
     if isinstance(container, (Function, Name)):
         return container  # a generic: Foo[int] is Foo as far as calling it goes
     if isinstance(container, Object) and isinstance(container.cls, Class):

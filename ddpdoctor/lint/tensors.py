@@ -57,7 +57,10 @@ def kind_of(value: Value) -> str | None:
 
 def device_of(run: Run, value: Value) -> Value:
     """Where a tensor or module lives, as far as it is known."""
-    value = resolve(value, run.path)
+    return map_value(value, run.path, lambda each: _device_of(run, each))
+
+
+def _device_of(run: Run, value: Value) -> Value:
     if isinstance(value, Object):
         device = value.attributes.get("#device")
         if device is not None and device is not MISSING:
@@ -122,7 +125,11 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
 
 
 def devices_of_parts(run: Run, module: Value, depth: int = 0) -> tuple[Value, ...]:
-    """Where the innermost parts of a module are; its own device where no parts are known."""
+    """Where the innermost parts of a module are; its own device where no parts are known. Of
+    several modules, the one that there is by default."""
+    if isinstance(module, Either) and module.default is not None:
+        chosen = module.yes if module.default else module.no
+        return devices_of_parts(run, resolve(chosen, run.path), depth)
     if not isinstance(module, Object) or depth > 8:
         return ()
     found: list[Value] = []

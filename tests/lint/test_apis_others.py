@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 SETUP = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
@@ -112,3 +114,54 @@ def test_a_library_that_knows_the_first_card_only(check):
         mp.spawn(worker, args=(2,), nprocs=2)
         """
     )
+
+
+BUILT = """
+import timm, torchvision
+from torchvision import models
+from torchvision.models import resnet18
+parser = argparse.ArgumentParser()
+parser.add_argument("--arch", default="resnet18")
+parser.add_argument("--model")
+args = parser.parse_args()
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "resnet18(weights=None)",
+        "models.detection.maskrcnn_resnet50_fpn()",
+        'models.__dict__["vgg16"](pretrained=True)',
+        "models.__dict__[args.arch]()",
+        "getattr(torchvision.models, args.arch)()",
+        "timm.create_model('vit_tiny', pretrained=True)",
+    ],
+)
+def test_functions_that_make_a_module(check, model):
+    check(
+        BUILT
+        + f"""
+DDP({model}, device_ids=[local_rank])  # DDP304
+DDP({model}.cuda(), device_ids=[local_rank])
+built = {model}
+built.fc = nn.Linear(8, 8)
+DDP(built.to(local_rank), device_ids=[local_rank])
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "models.list_models()",
+        "models.feature_extraction.create_feature_extractor(resnet18().cuda(), [])",
+        "models.__dict__[args.model]()",
+        "timm.data.create_loader()",
+    ],
+)
+def test_functions_that_may_make_none(check, value):
+    check(BUILT + f"DDP({value}, device_ids=[local_rank])")
