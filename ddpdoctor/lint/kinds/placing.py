@@ -9,9 +9,7 @@ from ddpdoctor.lint.attributes import named_value
 from ddpdoctor.lint.branches import leaves, map_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.kinds.process import (
-    start_cuda,
-)
+from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import (
     default_device,
@@ -43,11 +41,11 @@ from ddpdoctor.lint.values import (
 def place(call: Call) -> Value:
     run, facts = call.run, call.api.facts
     receiver = call.receiver if call.receiver is not None else Unknown()
-    given = call.argument("device")
+    given = call.given("device")
     device: Value
     if "on" in facts:
         device = named_value(run, facts["on"])
-    elif given is None or (isinstance(given, Const) and given.value is None):
+    elif given is None:
         if facts.get("default") != "cuda":
             return receiver
         device = Device("cuda", None, call.place)
@@ -79,14 +77,13 @@ def _target(run: Run, value: Value) -> Value:
 
 def create(call: Call) -> Value:
     run, facts = call.run, call.api.facts
-    given = call.argument("device")
-    like = call.argument("like")
+    given, like = call.given("device"), call.argument("like")
     device: Value
     if facts.get("on") == "cuda":
         device = Device("cuda", None, call.place)
     elif facts.get("on") == "unknown":
         return Unknown()
-    elif given is not None and not (isinstance(given, Const) and given.value is None):
+    elif given is not None:
         device = as_device(map_value(given, run.path, lambda v: _target(run, v)), run.path)
     elif like is not None:
         device = device_of(run, like)
@@ -213,20 +210,18 @@ def pin(call: Call) -> Value:
 
 def context(call: Call) -> Value:
     run = call.run
-    given = call.argument("device")
+    given = call.given("device")
     device = None if given is None else as_device(given, run.path)
-    if isinstance(device, Const):
-        device = None
-    facts = call.api.facts
+    only_started = bool(call.api.facts.get("only_started"))
     run.record(
         "context",
         call.name,
         call.place,
         device=device,
         arguments=call.arguments,
-        only_started=bool(facts.get("only_started")),
+        only_started=only_started,
     )
-    if not facts.get("only_started"):
+    if not only_started:
         start_cuda(run, device, call.place)
     return Unknown()
 
@@ -310,16 +305,7 @@ def consumes(call: Call) -> Value:
         device = named_value(run, facts["default"])
     else:
         device = Unknown() if given is None else as_device(given, run.path)
-    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-        run.record(
-            "create",
-            call.name,
-            call.place,
-            device=device,
-            arguments=call.arguments,
-            given=given,
-        )
-        start_cuda(run, device, call.place)
+    note_creation(run, call.name, device, given, call.arguments, call.place)
     return Object(Name(call.name), {}, call.place)
 
 
