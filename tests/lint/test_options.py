@@ -264,3 +264,29 @@ def test_a_flag_is_one_condition(check: Check) -> None:
     if args.cuda:
         torch.ones(1).cuda()  # DDP101
     """)
+
+
+@pytest.mark.parametrize("question", ['sys.argv[1] == "train"', "len(sys.argv) == 2"])
+def test_what_the_program_asks_of_its_command_line_is_not_known(
+    check: Check, question: str
+) -> None:
+    check(f"""
+    from sys import argv
+    dist.init_process_group("nccl")  # DDP201
+    if {question}:
+        torch.ones(1).cuda()  # DDP101
+    elif argv[1] == "test":
+        torch.ones(1).cuda()  # DDP101
+    else:
+        torch.ones(1).cuda()  # DDP101
+    """)
+
+
+def test_ranks_run_on_linux(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")  # DDP201
+    if sys.platform == "win32" or os.name == "nt" or sys.platform.startswith("darwin"):
+        torch.ones(1).cuda()
+    if sys.platform == "linux" and os.name == "posix":
+        torch.ones(1).cuda()  # DDP101
+    """)
