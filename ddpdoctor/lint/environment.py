@@ -48,9 +48,22 @@ def read(run: Run, name: Value, default: Value | None) -> Value:
     held = run.environment.entries.get(name.value, MISSING)
     if name.value in run.apis.environment:
         _note_lookup(run, name.value, required=default is None and held is MISSING)
+    if name.value == MASK and _chooses_gpus(resolve(held, run.path)):
+        return named_value(run, run.apis.environment[MASK].rstrip("?"))
     if held is not MISSING:
         return or_else(held, run.path, lambda: _from_launcher(run, name.value, default))
     return _from_launcher(run, name.value, default)
+
+
+def _chooses_gpus(mask: Value) -> bool:
+    """Whether the user names the GPUs of a mask: their numbers in it are then no indices, but for
+    the default 0,1,2."""
+    if not isinstance(mask, Unknown):
+        return False
+    if not isinstance(mask.default, Const):
+        return True
+    names = str(mask.default.value).split(",")
+    return names != [str(index) for index in range(len(names))]
 
 
 def _note_lookup(run: Run, name: str, *, required: bool) -> None:

@@ -149,3 +149,26 @@ def test_an_entry_of_the_mask_if_there_is_one(check: Check, other: str, marker: 
     mask = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
     torch.ones(1, device=int(mask[local_rank]) if unknown() else {other}){marker}
     """)
+
+
+@pytest.mark.parametrize(
+    ("given", "marker"),
+    [
+        ("default='4,5,6,7'", "  # DDP207: warning"),
+        ("required=True", "  # DDP207: warning"),
+        ("default='0,1,2,3'", ""),
+    ],
+)
+def test_a_mask_that_the_user_names(check: Check, given: str, marker: str) -> None:
+    check(f"""
+    def work(index, options):
+        cards = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+        dist.init_process_group("nccl", rank=index, world_size=4)
+        torch.cuda.set_device(int(cards[index])){marker}
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu-id", {given})
+    options = parser.parse_args()
+    os.environ["CUDA_VISIBLE_DEVICES"] = options.gpu_id
+    mp.spawn(work, nprocs=len(options.gpu_id.split(",")), args=(options,))
+    """)
