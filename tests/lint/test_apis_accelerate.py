@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_bound_from_the_accelerator_on(check):
     check(
@@ -104,5 +106,20 @@ def test_device_maps_under_accelerate(check):
         Model.from_pretrained("a", device_map={"": 0})  # DDP305
         Model.from_pretrained("a", device_map={"": PartialState().local_process_index})
         Model.from_pretrained("a")
+        """
+    )
+
+
+@pytest.mark.parametrize("name", ["gather", "gather_for_metrics", "reduce"])
+def test_tensors_are_sent_as_they_are(check, name):
+    check(
+        f"""
+        from accelerate import Accelerator
+        accelerator = Accelerator()
+        count = torch.tensor([8])
+        accelerator.{name}(count)  # DDP402: error
+        accelerator.{name}((count.cuda(), torch.ones(2)))  # DDP402
+        accelerator.{name}(count.to(accelerator.device)).sum().item()
+        accelerator.{name}(unknown())
         """
     )
