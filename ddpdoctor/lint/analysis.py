@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+import libcst as cst
+
 from ddpdoctor.findings import Finding, Fix, Related
 from ddpdoctor.lint.apis import Apis
 from ddpdoctor.lint.branches import Dead, Path
+from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.commands import run_one_of
 from ddpdoctor.lint.outcome import Judged
 from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.project import Project
 from ddpdoctor.lint.rule import Draft, all_rules
 from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module
+from ddpdoctor.lint.statements import execute
 from ddpdoctor.lint.suppressions import unsuppressed
-from ddpdoctor.lint.values import Arguments, Place
+from ddpdoctor.lint.values import Arguments, Function, Object, Place
 
 
 def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> Judged:
@@ -78,8 +83,6 @@ def _local_rank_variable(run: Run) -> str:
 
 
 def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Run:
-    from ddpdoctor.lint.statements import execute
-
     tree = entry.tree()
     project.forget_runs()
     run = Run(project, apis, entry, torchrun=torchrun)
@@ -96,9 +99,6 @@ def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Ru
 
 def _run_commands(run: Run) -> None:
     """The functions that an installed project starts without the script's main guard."""
-    from ddpdoctor.lint.commands import run_one_of
-    from ddpdoctor.lint.values import Function
-
     entry = run.trace.entry
     functions = [
         function
@@ -111,9 +111,6 @@ def _run_commands(run: Run) -> None:
 
 def _run_unused_forwards(run: Run) -> None:
     """Wrapped modules whose forward nobody was seen to call are called once, with any input."""
-    from ddpdoctor.lint.calls import call
-    from ddpdoctor.lint.values import Object
-
     for event in list(run.trace.of("wrap", "shard")):
         module = event.detail["module"]
         if isinstance(module, Object) and id(module) not in run.ran_forward:
@@ -160,8 +157,6 @@ def finish(drafts: Iterable[Draft]) -> list[Finding]:
 
 
 def _is_literal(place: Place) -> bool:
-    import libcst as cst
-
     return isinstance(place.node, (cst.BaseNumber, cst.BaseString))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ddpdoctor.lint import operators
-from ddpdoctor.lint.branches import map_value, resolve, split, truth
+from ddpdoctor.lint import environment, operators
+from ddpdoctor.lint.attributes import get_attribute, namespace_of, set_attribute
+from ddpdoctor.lint.branches import Dead, map_value, resolve, split, truth
+from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
-from ddpdoctor.lint.environment import number
+from ddpdoctor.lint.expressions import items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
+from ddpdoctor.lint.tensors import member_of
 from ddpdoctor.lint.values import (
     COUNTED,
     COUNTS,
@@ -46,7 +49,7 @@ def call_builtin(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     first = arguments.get(0)
     if first is not None and name in _ON_EACH:
         return map_value(
-            number(run, first) if name == "int" else first,
+            environment.number(run, first) if name == "int" else first,
             run.path,
             lambda value: known(
                 run,
@@ -133,8 +136,6 @@ def _counted() -> Unknown:
 
 def _iterated(run: Run, value: Value | None) -> Value:
     """What a loop over a value gets, where a class of the program says so."""
-    from ddpdoctor.lint.expressions import items_of
-
     value = Unknown() if value is None else resolve(value, run.path)
     if not isinstance(value, Object) or not isinstance(value.cls, Class):
         return value
@@ -196,9 +197,7 @@ def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
                 else:
                     parts.append(pair.items[1])
     elif isinstance(value, Name) and value.name == "os.environ":
-        from ddpdoctor.lint.environment import copied
-
-        entries, open_ended = copied(run).entries, True
+        entries, open_ended = environment.copied(run).entries, True
     elif value is not None:
         open_ended = True
     result = Dict({**entries, **arguments.named}, open=open_ended or bool(parts))
@@ -208,9 +207,6 @@ def _dict(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _map(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.calls import call
-    from ddpdoctor.lint.expressions import items_of
-
     function = arguments.get(0)
     if function is None or len(arguments.positional) < 2:
         return Unknown()
@@ -228,8 +224,6 @@ def _first_of(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _next(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.tensors import member_of
-
     value = resolve(arguments.get(0) or Unknown(), run.path)
     member = member_of(value)
     return member if member is not None else _first_of(run, arguments, place)
@@ -258,8 +252,6 @@ def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:
 
 def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
     """getattr(receiver, name), and the __dict__[name] of a library's module."""
-    from ddpdoctor.lint.attributes import get_attribute
-
     receiver, name = arguments.get(0), arguments.get(1)
     if isinstance(receiver, Either):
         rest = arguments.positional[1:]
@@ -280,8 +272,6 @@ def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.attributes import set_attribute
-
     receiver, name, value = arguments.get(0), arguments.get(1), arguments.get(2)
     if receiver is not None and value is not None and isinstance(name, Const):
         word, held = str(name.value), value
@@ -350,14 +340,10 @@ def _type(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _vars(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.attributes import namespace_of
-
     return namespace_of(arguments.get(0) or Unknown())
 
 
 def _quit(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.branches import Dead
-
     raise Dead(exits=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from ddpdoctor.lint.attributes import class_attribute, subclasses
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.values import (
@@ -155,7 +156,6 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
 def _tell_base(run: Run, cls: Class) -> None:
     """__subclasses__(), and __init_subclass__ of the next class above that has one: where
     registries are kept."""
-    from ddpdoctor.lint.attributes import class_attribute, subclasses
     from ddpdoctor.lint.calls import call
 
     for base in cls.bases:
@@ -204,7 +204,6 @@ def _annotated_names(body: cst.BaseSuite) -> Iterable[str]:
 
 def field_default(run: Run, cls: Class, name: str, place: Place) -> Value:
     """The value a field gets when the constructor is not given one."""
-    from ddpdoctor.lint.attributes import class_attribute
     from ddpdoctor.lint.calls import call
 
     value = class_attribute(cls, name)

@@ -9,6 +9,7 @@ from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.builtin_functions import call_builtin
+from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
@@ -258,8 +259,6 @@ def escape(run: Run, name: str, arguments: Arguments, place: Place) -> None:
             run.heap.write(value.attributes, "#device", Unknown())
     function = arguments.get(0)
     if isinstance(function, (Function, Partial)) and len(run.frames) == 1:
-        from ddpdoctor.lint.calls import call
-
         call(run, function, Arguments(open=True), place)  # fire.Fire(main), app.run(main) ...
 
 

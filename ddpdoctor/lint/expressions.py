@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint import checkpoints, operators
+from ddpdoctor.lint import checkpoints, environment, operators
 from ddpdoctor.lint.attributes import (
     class_attribute,
     get_attribute,
@@ -17,7 +17,9 @@ from ddpdoctor.lint.attributes import (
 )
 from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
 from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensors import combine
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
@@ -187,9 +189,7 @@ def _comparison(run: Run, node: cst.Comparison) -> Value:
 
 def _compare(run: Run, operator: str, left: Value, right: Value) -> Value:
     if operator in ("in", "not in") and isinstance(right, Name) and right.name == "os.environ":
-        from ddpdoctor.lint.environment import is_set
-
-        held = is_set(run, left)
+        held = environment.is_set(run, left)
         return held if operator == "in" else negate(held)
     return compare(operator, left, right, run.path)
 
@@ -250,8 +250,6 @@ def _binary(run: Run, node: cst.BinaryOperation) -> Value:
 
 def binary(run: Run, kind: type[cst.CSTNode], left: Value, right: Value, place: Place) -> Value:
     """The value of `left OP right`, seeing tensors that meet on the way."""
-    from ddpdoctor.lint.tensors import combine
-
     combined = combine(run, left, right, place)
     if combined is not None:
         return combined
@@ -272,9 +270,7 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         return _sliced(run, container, node)
     index = evaluate(run, node.slice[0].slice.value)
     if isinstance(container, Name) and container.name == "os.environ":
-        from ddpdoctor.lint.environment import read
-
-        return read(run, index, None)
+        return environment.read(run, index, None)
     if isinstance(container, Name) and container.name == "sys.modules":
         return _loaded_module(run, index)
     if isinstance(container, Name) and container.name.endswith(".__dict__"):
@@ -376,8 +372,6 @@ def _dict(run: Run, node: cst.Dict) -> Value:
 
 
 def _lambda(run: Run, node: cst.Lambda) -> Value:
-    from ddpdoctor.lint.definitions import evaluate_defaults
-
     return Function(
         "<lambda>",
         node.params,

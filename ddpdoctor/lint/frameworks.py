@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.attributes import class_attribute, get_attribute, named_value
 from ddpdoctor.lint.branches import leaves, resolve
+from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.options import call_with_options
 from ddpdoctor.lint.tensors import kind_of, moved
@@ -38,8 +39,6 @@ def run_framework(call: Call) -> Value:
         _move_modules(call)
     target = call.argument("target")
     if target is not None:
-        from ddpdoctor.lint.calls import call as call_value
-
         rest = Arguments(call.arguments.positional[1:], call.arguments.named)
         first = (call.receiver,) if call.receiver is not None else ()
         call_value(run, target, Arguments((*first, *rest.positional), rest.named), call.place)
@@ -63,8 +62,6 @@ def run_framework(call: Call) -> Value:
 
 def run_command_line(call: Call) -> Value:
     """LightningCLI(Model, Data): makes them and a trainer, and trains unless told not to."""
-    from ddpdoctor.lint.calls import call as call_value
-
     run, facts = call.run, call.api.facts
     attributes: dict[Any, Value] = {}
     for name in ("model", "datamodule"):
@@ -229,8 +226,6 @@ def _on_own_device(call: Call, value: Value) -> Value:
 
 
 def _run_methods(call: Call, method: str) -> None:
-    from ddpdoctor.lint.calls import call as call_value
-
     for value in _given(call):
         target = resolve(value, call.run.path)
         if isinstance(target, Object) and isinstance(target.cls, Class):
@@ -241,8 +236,6 @@ def _run_methods(call: Call, method: str) -> None:
 
 def _run_kept(call: Call, receiver: Object) -> None:
     """Engine(step).run(data): the function that the object was made with."""
-    from ddpdoctor.lint.calls import call as call_value
-
     kept = receiver.attributes.get("#kept")
     if isinstance(kept, (Function, Method)):
         call_value(call.run, kept, Arguments(open=True), call.place)

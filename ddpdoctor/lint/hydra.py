@@ -12,6 +12,7 @@ from typing import Any
 
 from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options
 from ddpdoctor.lint.run import Run
@@ -240,8 +241,6 @@ def instantiate(call: Call) -> Value:
 
 
 def _make(call: Call, config: Value, given: Arguments = _NOTHING, depth: int = 0) -> Value:
-    from ddpdoctor.lint.calls import call as call_value
-
     config = resolve(config, call.run.path)
     if isinstance(config, Sequence):
         made = tuple(_make(call, item, depth=depth + 1) for item in config.items)

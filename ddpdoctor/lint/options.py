@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
@@ -212,8 +213,6 @@ def parse_into_dataclasses(run: Run, parser: Value | None, place: Place) -> Valu
 
 def call_with_options(run: Run, target: Value, place: Place) -> Value:
     """Calls a function, or makes a record, whose parameters the command line can set."""
-    from ddpdoctor.lint.calls import call
-
     function = target.function if isinstance(target, Method) else target
     if isinstance(function, Function):
         named = {

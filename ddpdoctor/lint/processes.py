@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.expressions import items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
 from ddpdoctor.lint.values import (
@@ -90,8 +93,6 @@ def _is_one(count: Value | None) -> bool:
 
 def start(run: Run, started: Object, owner: str, place: Place) -> Value:
     """start() of an instance of a class that derives from Process or Thread: runs its run()."""
-    from ddpdoctor.lint.attributes import class_attribute
-
     body = class_attribute(started.cls, "run") if isinstance(started.cls, Class) else None
     if body is None:
         return Const(None)
@@ -125,8 +126,6 @@ def _run_process(
     alone: bool,
     mask: Value | None = None,
 ) -> None:
-    from ddpdoctor.lint.calls import call
-
     parent = run.process
     process = Process("spawned", parent, mask=mask)
     before = len(run.trace.events)
@@ -163,8 +162,6 @@ def in_thread(
     *,
     initializer: tuple[Value, Arguments] | None = None,
 ) -> Value:
-    from ddpdoctor.lint.calls import call
-
     result: Value = Unknown()
     with run.inside(Process("thread", run.process, depth=len(run.frames))):
         try:
@@ -188,8 +185,6 @@ def run_executor(
 
 def submit(run: Run, executor: Object, arguments: Arguments, place: Place, *, each: bool) -> Value:
     """executor.submit(f, x), or executor.map(f, xs) with each."""
-    from ddpdoctor.lint.expressions import items_of
-
     if not arguments.positional:
         return Unknown()
     target, rest = arguments.positional[0], arguments.positional[1:]

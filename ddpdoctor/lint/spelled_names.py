@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ddpdoctor.lint.attributes import get_attribute
 from ddpdoctor.lint.branches import split
+from ddpdoctor.lint.expressions import look_up
 from ddpdoctor.lint.operators import entry_at_choice
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -31,8 +33,6 @@ def attribute_by_text(
 
     Without `otherwise` the name is one of those, as the program goes on.
     """
-    from ddpdoctor.lint.attributes import get_attribute
-
     around = _around_the_unknown(name)
     names = _names_of(receiver)
     if around is None or names is None:
@@ -91,9 +91,6 @@ def of_text(text: Value, make: Callable[[str], Value]) -> Value:
 
 
 def _of_dotted_name(run: Run, dotted: str, place: Place) -> Value:
-    from ddpdoctor.lint.attributes import get_attribute
-    from ddpdoctor.lint.expressions import look_up
-
     head, *rest = dotted.split(".")
     if not all(part.isidentifier() for part in (head, *rest)):
         return Unknown()

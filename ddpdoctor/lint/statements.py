@@ -16,7 +16,17 @@ from ddpdoctor.lint.attributes import (
     import_star,
     set_attribute,
 )
-from ddpdoctor.lint.branches import Dead, compare, fork, map_value, negate, resolve, split, truth
+from ddpdoctor.lint.branches import (
+    Dead,
+    assume,
+    compare,
+    fork,
+    map_value,
+    negate,
+    resolve,
+    split,
+    truth,
+)
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import MOST_ITEMS, binary, evaluate, items_of
 from ddpdoctor.lint.run import Run
@@ -92,8 +102,6 @@ def _raise(run: Run, node: cst.Raise) -> None:
 
 
 def _assert(run: Run, node: cst.Assert) -> None:
-    from ddpdoctor.lint.branches import assume
-
     value = evaluate(run, node.test)
     if truth(value, run.path) is False:
         raise Dead
@@ -358,9 +366,7 @@ def _assign_item(run: Run, container: Value, target: cst.Subscript, value: Value
         return
     key = resolve(evaluate(run, part.value), run.path)
     if isinstance(container, Name) and container.name == "os.environ":
-        from ddpdoctor.lint.environment import write
-
-        write(run, key, value, run.place(target))
+        environment.write(run, key, value, run.place(target))
     elif isinstance(key, Const) and isinstance(container, Dict):
         _write_item(run, container.entries, key.value, value)
     elif isinstance(container, Dict):
@@ -429,9 +435,7 @@ def _delete_item(run: Run, target: cst.Subscript) -> None:
         return
     key = resolve(evaluate(run, part.value), run.path)
     if isinstance(container, Name) and container.name == "os.environ":
-        from ddpdoctor.lint.environment import unset
-
-        unset(run, key)
+        environment.unset(run, key)
     elif isinstance(container, Dict) and isinstance(key, Const):
         _write_item(run, container.entries, key.value, MISSING)
 

@@ -8,9 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from ddpdoctor.lint import ini_files, operators
+from ddpdoctor.lint.attributes import get_attribute, import_module
 from ddpdoctor.lint.branches import Dead, resolve
-from ddpdoctor.lint.natives import copy_of
-from ddpdoctor.lint.options import NAMESPACE, PARSER, as_default, new_parser, parser_method
+from ddpdoctor.lint.builtin_functions import call_builtin
+from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.kinds.process import start_block
+from ddpdoctor.lint.natives import copy_of, native_method
+from ddpdoctor.lint.options import (
+    NAMESPACE,
+    PARSER,
+    as_default,
+    call_with_options,
+    new_parser,
+    parser_method,
+)
 from ddpdoctor.lint.processes import (
     EXECUTOR,
     PROCESSES,
@@ -79,8 +90,6 @@ def standard_method(
 
 
 def _enter_for_good(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.kinds.process import start_block
-
     value = arguments.get(0) or Unknown()
     start_block(run, resolve(value, run.path), place)
     return value
@@ -101,9 +110,6 @@ def _method_caller(run: Run, arguments: Arguments, place: Place) -> Value:
     rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
 
     def invoke(given: Arguments, where: Place) -> Value:
-        from ddpdoctor.lint.attributes import get_attribute
-        from ddpdoctor.lint.calls import call
-
         receiver = resolve(given.get(0) or Unknown(), run.path)
         return call(run, get_attribute(run, receiver, str(name.value), where), rest, where)
 
@@ -114,8 +120,6 @@ def _attribute_getter(run: Run, arguments: Arguments, place: Place) -> Value:
     name = arguments.get(0)
 
     def invoke(given: Arguments, where: Place) -> Value:
-        from ddpdoctor.lint.attributes import get_attribute
-
         receiver = resolve(given.get(0) or Unknown(), run.path)
         return get_attribute(run, receiver, str(name.value), where)  # type: ignore[union-attr]
 
@@ -200,8 +204,6 @@ def _namespace_method(
     run: Run, receiver: Object, name: str, arguments: Arguments, place: Place
 ) -> Value | None:
     """Configuration objects are dictionaries too: cfg.get("gpu", 0), cfg.clone() ..."""
-    from ddpdoctor.lint.natives import native_method
-
     if name in ("clone", "copy", "deepcopy"):
         return copied(receiver, run, 0)
     if name in ("merge_from_file", "merge_from_list"):
@@ -249,8 +251,6 @@ def _merge(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _dict_subclass(run: Run, arguments: Arguments, place: Place) -> Value:
-    from ddpdoctor.lint.builtin_functions import call_builtin
-
     return call_builtin(run, "dict", arguments, place)
 
 
@@ -383,8 +383,6 @@ def _same_path(run: Run, arguments: Arguments, place: Place) -> Value:
 
 def _import_module(run: Run, arguments: Arguments, place: Place) -> Value:
     """importlib.import_module("jobs." + name), import_module(f".{name}", package="jobs")."""
-    from ddpdoctor.lint.attributes import import_module
-
     package = resolve(arguments.get(1, "package") or Unknown(), run.path)
 
     def load(name: str) -> Value:
@@ -407,8 +405,6 @@ def _locate(run: Run, arguments: Arguments, place: Place) -> Value:
 
 def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:
     """What a dotted path leads to: the longest module there is, then its attributes."""
-    from ddpdoctor.lint.attributes import get_attribute, import_module
-
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
@@ -422,8 +418,6 @@ def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:
 
 def _structured(run: Run, arguments: Arguments, place: Place) -> Value:
     """OmegaConf.structured(Config): an instance of a dataclass, that the command line can set."""
-    from ddpdoctor.lint.options import call_with_options
-
     given = arguments.get(0) or Unknown()
     return call_with_options(run, given, place) if isinstance(given, Class) else given
 

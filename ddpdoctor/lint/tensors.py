@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import leaves, map_value, resolve
+from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -276,8 +277,6 @@ def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place
     if kind_of(receiver) == "module":
         children = receiver.attributes.get("#children")
         if isinstance(children, Sequence) and arguments.positional:
-            from ddpdoctor.lint.calls import call
-
             result: Value = arguments.positional[0]
             for child in children.items:
                 result = call(run, child, Arguments((result,)), place)

@@ -7,7 +7,11 @@ from collections.abc import Sequence as Items
 
 import libcst as cst
 
+from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.calls import bind_parameters, call, run_frame
+from ddpdoctor.lint.expressions import evaluate, evaluate_arguments
+from ddpdoctor.lint.kinds.process import end_block, start_block
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.values import (
     Arguments,
@@ -40,8 +44,6 @@ def run_with(run: Run, items: Items[cst.WithItem], body: Callable[[], None]) -> 
 
 
 def _enter(run: Run, node: cst.BaseExpression, inner: Callable[[Value], None]) -> None:
-    from ddpdoctor.lint.expressions import evaluate, evaluate_arguments
-
     if isinstance(node, cst.Call):
         callee = resolve(evaluate(run, node.func), run.path)
         function, receiver = (
@@ -67,8 +69,6 @@ def _through_generator(
     inner: Callable[[Value], None],
 ) -> None:
     """@contextmanager: the body runs where the function yields."""
-    from ddpdoctor.lint.calls import bind_parameters, run_frame
-
     outer = run.frame
     entered = False
 
@@ -102,9 +102,6 @@ def _through_generator(
 def _enter_value(
     run: Run, value: Value, node: cst.BaseExpression, inner: Callable[[Value], None]
 ) -> None:
-    from ddpdoctor.lint.attributes import class_attribute
-    from ddpdoctor.lint.calls import call
-    from ddpdoctor.lint.kinds.process import end_block, start_block
 
     value = resolve(value, run.path)
     place = run.place(node)

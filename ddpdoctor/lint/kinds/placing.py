@@ -7,6 +7,7 @@ from dataclasses import replace
 from ddpdoctor.lint import checkpoints
 from ddpdoctor.lint.attributes import named_value
 from ddpdoctor.lint.branches import leaves, map_value
+from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
@@ -161,8 +162,6 @@ def load(call: Call) -> Value:
     if call.receiver is not None or call.argument("into") is not None:
         event.detail["used"].append(call.place)  # the call fills a model itself
     if isinstance(call.receiver, Class):
-        from ddpdoctor.lint.calls import call as call_value
-
         return call_value(run, call.receiver, Arguments(open=True), call.place)
     return Object(None, {"#load": Const(event)}, call.place)
 

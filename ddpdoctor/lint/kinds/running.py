@@ -6,8 +6,17 @@ from collections.abc import Callable
 
 from ddpdoctor.lint.attributes import class_attribute, named_value, shared_object
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.calls import call as call_value
+from ddpdoctor.lint.commands import add_command, new_group, run_component
+from ddpdoctor.lint.expressions import evaluate
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.options import (
+    call_with_options,
+    click_option,
+    flag_option,
+    parse_into_dataclasses,
+)
 from ddpdoctor.lint.processes import run_executor, run_job, run_process, run_spawn, run_thread
 from ddpdoctor.lint.values import (
     Arguments,
@@ -30,8 +39,6 @@ def passes(call: Call) -> Value:
 
 
 def calls(call: Call) -> Value:
-    from ddpdoctor.lint.calls import call as call_value
-
     target = call.argument("target")
     if target is None:
         return Unknown()
@@ -44,8 +51,6 @@ def calls(call: Call) -> Value:
 
 def applies(call: Call) -> Value:
     """Function.apply(x) runs forward(ctx, x), or forward(x) of a class with a setup_context."""
-    from ddpdoctor.lint.calls import call as call_value
-
     cls = call.receiver
     forward = class_attribute(cls, "forward") if isinstance(cls, Class) else None
     if not isinstance(cls, Class) or forward is None:
@@ -123,8 +128,6 @@ def launcher(call: Call) -> Value:
 
 def _prepared(call: Call) -> Value | None:
     """The function that each new process runs, after what the launcher does there itself."""
-    from ddpdoctor.lint.calls import call as call_value
-
     target = call.argument("target")
     if target is None or not call.api.facts.get("groups"):
         return target
@@ -168,24 +171,17 @@ def multiprocessing(call: Call) -> Value:
 
 def option(call: Call) -> Value:
     """@click.option("--gpu", default=0): the parameter of that name gets the option's value."""
-    from ddpdoctor.lint.options import click_option
-
     return click_option(call.run, call.arguments, call.place)
 
 
 def flag(call: Call) -> Value:
     """absl's flags: an option that becomes an attribute of the object named by `into`."""
-    from ddpdoctor.lint.options import flag_option
-
     flags = shared_object(str(call.api.facts["into"]))
     return flag_option(call.run, flags, call.arguments, call.place)
 
 
 def annotated(call: Call) -> Value:
     """@pyrallis.wrap(): the command line fills the class that annotates the first parameter."""
-    from ddpdoctor.lint.expressions import evaluate
-    from ddpdoctor.lint.options import call_with_options
-
     run = call.run
 
     def decorate(arguments: Arguments, place: Place) -> Value:
@@ -203,15 +199,11 @@ def annotated(call: Call) -> Value:
 
 def command(call: Call) -> Value:
     """fire.Fire(main): runs it, its parameters being options; of a dataclass, makes one."""
-    from ddpdoctor.lint.commands import run_component
-
     return run_component(call.run, call.argument("target"), call.place)
 
 
 def command_group(call: Call) -> Value:
     """typer.Typer(), @click.group()."""
-    from ddpdoctor.lint.commands import new_group
-
     name = str(call.api.facts.get("makes", call.name))
     if name == call.name:
         return new_group(name, call.place)
@@ -220,8 +212,6 @@ def command_group(call: Call) -> Value:
 
 def subcommand(call: Call) -> Value:
     """@cli.command(), cli.add_command(train), @cli.group()."""
-    from ddpdoctor.lint.commands import add_command, new_group
-
     name = call.api.facts.get("makes")
 
     def add(command: Value) -> Value:
@@ -242,8 +232,6 @@ def _on_function(call: Call, decorate: Callable[[Value], Value]) -> Value:
 
 def records(call: Call) -> Value:
     """HfArgumentParser((A, B)).parse_args_into_dataclasses(): one instance of each class."""
-    from ddpdoctor.lint.options import parse_into_dataclasses
-
     return parse_into_dataclasses(call.run, call.receiver, call.place)
 
 
