@@ -17,9 +17,6 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("bind", "place", "create"):
         if not trace.is_distributed(event) or trace.is_isolated(event):
             continue
-        counted = _is_counted(trace, event, event.path)
-        if counted is None:
-            continue
         other = next((other for other in seen if _differ(trace, other, event)), None)
         if other is not None:
             yield Draft(
@@ -35,7 +32,11 @@ def check(trace: Trace) -> Iterator[Draft]:
                 related=((other.place, "the other rule is used here"),),
             )
             return
-        if all(counted != _is_counted(trace, other, other.path) for other in seen):
+        rule = _is_counted(trace, event, event.path)
+        if rule is not None and not any(
+            other.path == event.path and _is_counted(trace, other, other.path) == rule
+            for other in seen
+        ):
             seen.append(event)
 
 

@@ -157,6 +157,25 @@ def test_each_launcher_has_a_branch_of_its_own(check: Check) -> None:
     """)
 
 
+def test_a_second_rule_for_one_of_the_launchers(check: Check) -> None:
+    check("""
+    def by_torchrun():
+        torch.cuda.set_device(int(os.environ["RANK"]) % torch.cuda.device_count())
+
+    def by_slurm():
+        rank = int(os.environ["SLURM_PROCID"])
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+        os.environ["LOCAL_RANK"] = str(rank % torch.cuda.device_count())
+
+    if unknown() == "slurm":
+        by_slurm()
+    else:
+        by_torchrun()
+    dist.init_process_group("nccl")
+    torch.ones(1, device=int(os.environ["LOCAL_RANK"]))  # DDP206
+    """)
+
+
 def test_a_second_rule_behind_those_of_the_launchers(check: Check) -> None:
     check("""
     if unknown():
