@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from ddpdoctor.lint import checkpoints, environment, hydra
 from ddpdoctor.lint.apis import Api
-from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.calls import call
@@ -14,7 +13,6 @@ from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.processes import run_thread
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method
 from ddpdoctor.lint.tensors import (
@@ -32,7 +30,6 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Function,
-    Method,
     Name,
     Object,
     Partial,
@@ -144,8 +141,6 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
                 continue
         if api is not None:
             return _KINDS[api.does](Call(run, api, full, arguments, place, receiver))
-        if owner == "threading.Thread" and name == "start":
-            return run_thread(run, _own_run(receiver), None, None, place)
     api = run.apis.methods.get(name)
     if api is not None:
         return _KINDS[api.does](Call(run, api, name, arguments, place, receiver))
@@ -159,14 +154,6 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
         return checkpoints.part(run, receiver, name)
     escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
-
-
-def _own_run(receiver: Value) -> Value | None:
-    """The run() of a class that derives from Thread."""
-    if isinstance(receiver, Object) and isinstance(receiver.cls, Class):
-        found = class_attribute(receiver.cls, "run")
-        return None if found is None else Method(receiver, found)
-    return None
 
 
 def known_api(run: Run, callee: Value) -> Api | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,11 +22,18 @@ PARSERS = ("configparser.ConfigParser", "configparser.RawConfigParser")
 SECTION = "configparser.SectionProxy"
 _LARGEST = 1 << 17  # bytes
 
+
+def _boolean(text: str) -> bool:
+    import configparser  # seldom needed, and slow to import
+
+    return configparser.ConfigParser.BOOLEAN_STATES[text.lower()]
+
+
 _READ: dict[str, Callable[[str], Any]] = {
     "get": str,
     "getint": int,
     "getfloat": float,
-    "getboolean": lambda text: configparser.ConfigParser.BOOLEAN_STATES[text.lower()],
+    "getboolean": _boolean,
 }
 
 
@@ -88,6 +94,8 @@ def _plain(given: Value) -> Iterator[str]:
 
 
 def _fill(run: Run, parser: Object, text: str, place: Place) -> None:
+    import configparser
+
     read = configparser.ConfigParser()
     try:
         read.read_string(text)

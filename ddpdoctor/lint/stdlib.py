@@ -26,9 +26,6 @@ from ddpdoctor.lint.processes import (
     EXECUTOR,
     PROCESSES,
     THREAD,
-    run_executor,
-    run_process,
-    run_thread,
     start,
     submit,
 )
@@ -434,32 +431,8 @@ def _add_to_search_path(run: Run, arguments: Arguments, place: Place) -> Value:
     return Const(None)
 
 
-def _thread(run: Run, arguments: Arguments, place: Place) -> Value:
-    return run_thread(
-        run,
-        arguments.get(1, "target", "function"),
-        arguments.get(3, "args"),
-        arguments.get(4, "kwargs"),
-        place,
-    )
-
-
-def _process(run: Run, arguments: Arguments, place: Place) -> Value:
-    return run_process(
-        run, arguments.get(1, "target"), arguments.get(3, "args"), arguments.get(4, "kwargs"), place
-    )
-
-
-def _executor(run: Run, arguments: Arguments, place: Place) -> Value:
-    return run_executor(run, arguments.get(2, "initializer"), arguments.get(3, "initargs"), place)
-
-
 def _format(run: Run, arguments: Arguments, place: Place) -> Value:
     return operators.join_text(arguments.positional[:1], place)
-
-
-def _context(run: Run, arguments: Arguments, place: Place) -> Value:
-    return Name("multiprocessing")
 
 
 _FUNCTIONS: dict[str, Standard] = {
@@ -524,11 +497,5 @@ _FUNCTIONS: dict[str, Standard] = {
     "sys.path.insert": _add_to_search_path,
     "typing.cast": lambda run, arguments, place: arguments.get(1) or Unknown(),
     "argparse.ArgumentParser": new_parser,
-    "threading.Thread": _thread,
-    "multiprocessing.Process": _process,
-    "multiprocessing.get_context": _context,
-    "concurrent.futures.ThreadPoolExecutor": _executor,
-    "concurrent.futures.thread.ThreadPoolExecutor": _executor,
-    "multiprocessing.pool.ThreadPool": _executor,
     "builtins.format": _format,
 }

@@ -58,14 +58,26 @@ with ThreadPoolExecutor(max_workers=2) as pool:
     )
 
 
-def test_an_initializer_binds_the_threads_of_an_executor(check: Check) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [
+        "ThreadPoolExecutor(initializer=bind, initargs=(local_rank,)).submit(load)",
+        "ThreadPoolExecutor(4, '', torch.cuda.set_device, (local_rank,)).submit(load)",
+        "ThreadPool(4, torch.cuda.set_device, (local_rank,)).map(load, range(4))",
+    ],
+)
+def test_an_initializer_binds_the_threads_of_an_executor(check: Check, start: str) -> None:
     check(
         SETUP
-        + """
-def load():
+        + f"""
+from multiprocessing.pool import ThreadPool
+
+bind = torch.cuda.set_device
+
+def load(number=0):
     torch.ones(1).cuda()
 
-ThreadPoolExecutor(initializer=torch.cuda.set_device, initargs=(local_rank,)).submit(load)
+{start}
 """
     )
 

@@ -166,7 +166,8 @@ def executor(call: Call) -> Value:
 
 
 def multiprocessing(call: Call) -> Value:
-    return Name("torch.multiprocessing")
+    """get_context("spawn"): what offers the same as the package that it is called of."""
+    return Name(call.name.rpartition(".")[0])
 
 
 def option(call: Call) -> Value:
