@@ -18,6 +18,13 @@ def test_a_barrier_first(check: Check) -> None:
     assert "current device" in found["DDP401"].message
 
 
+def test_the_world_is_the_default_group(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    dist.barrier(dist.group.WORLD)  # DDP401: warning
+    """)
+
+
 def test_a_barrier_after_a_collective_opens_a_context_too(check: Check) -> None:
     check("""
     dist.init_process_group("nccl")
