@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ import click
 
 from ddpdoctor import __version__
 from ddpdoctor.findings import DdpdoctorError
+
+_INTERRUPTED = 130  # by Ctrl-C, as a shell has it: not 1, which means findings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -156,8 +159,31 @@ def main() -> None:
     # the way and once more at the end, takes a seventh of its time.
     gc.set_threshold(200_000)
     atexit.register(gc.freeze)
+    _keep_closed_streams()
     try:
-        cli.main(prog_name="ddpdoctor")
+        sys.exit(cli.main(prog_name="ddpdoctor", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(_INTERRUPTED)
     except DdpdoctorError as error:
         click.echo(f"ddpdoctor: {error}", err=True)
         sys.exit(2)
+    except OSError as error:
+        _drop_output()
+        click.echo(f"ddpdoctor: {error}", err=True)
+        sys.exit(2)
+
+
+def _keep_closed_streams() -> None:
+    """Where the caller closed one (`>&-`), what is written there is lost, as print does it."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """What a full disk did not take would be written, and fail, once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -290,3 +290,36 @@ def test_a_reader_that_stops_early_sees_no_traceback(run: Run, folder: Path) -> 
     ).stdout
     assert first.startswith("DDP103")
     assert (folder / "errors").read_text() == ""
+
+
+def test_output_that_cannot_be_written_is_one_clear_line(folder: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "ddpdoctor", "lint", "train.py"],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert result.returncode == 2
+    assert result.stderr == "ddpdoctor: [Errno 28] No space left on device\n"
+
+
+def test_a_closed_standard_output_changes_nothing_else(folder: Path) -> None:
+    command = f"{sys.executable} -m ddpdoctor lint train.py >&- 2>errors"
+    assert subprocess.run(command, shell=True, cwd=folder, timeout=60).returncode == 1
+    assert (folder / "errors").read_text() == ""
+
+
+def test_an_interrupted_run_does_not_look_like_findings(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ddpdoctor.lint.command.lint", interrupted)
+    result = run("train.py", cwd=folder)
+    assert (result.returncode, result.stdout) == (130, "")
