@@ -13,11 +13,12 @@ from typing import Any
 from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
+from ddpdoctor.lint.config_objects import read_config, read_yaml
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.sources import Module
-from ddpdoctor.lint.stdlib import LARGEST_CONFIG, by_dotted_path, read_yaml
+from ddpdoctor.lint.spelled_names import by_dotted_path
 from ddpdoctor.lint.values import (
     Arguments,
     Class,
@@ -92,10 +93,9 @@ class _Composer:
 
     def compose(self, file: str, package: str, depth: int) -> dict[str, Any]:
         """A file and its defaults, each in its package, the dotted path where its entries go."""
-        read = self._run.project.data_file
-        text = next(filter(None, (read(folder / f"{file}.yaml") for folder in self._folders)), None)
+        text = read_config(self._run, self._folders, f"{file}.yaml")
         self._left -= 1
-        if text is None or len(text) > LARGEST_CONFIG or self._left < 0 or depth > _MOST_DEPTH:
+        if text is None or self._left < 0 or depth > _MOST_DEPTH:
             return {}
         try:
             data = read_yaml(text)

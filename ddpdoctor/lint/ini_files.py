@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.config_objects import read_config
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Arguments,
@@ -20,7 +21,6 @@ from ddpdoctor.lint.values import (
 
 PARSERS = ("configparser.ConfigParser", "configparser.RawConfigParser")
 SECTION = "configparser.SectionProxy"
-_LARGEST = 1 << 17  # bytes
 
 
 def _boolean(text: str) -> bool:
@@ -81,9 +81,8 @@ def _setting(run: Run, section: Value | None, name: str, arguments: Arguments) -
 
 def _texts(run: Run, paths: Value) -> Iterator[str]:
     for path in _plain(paths):
-        files = (run.project.data_file(root / path) for root in run.trace.entry.roots)
-        data = next((data for data in files if data is not None), b"")
-        if len(data) <= _LARGEST:
+        data = read_config(run, run.trace.entry.roots, path)
+        if data is not None:
             yield data.decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Methods of Python's own values: lists, dictionaries, strings."""
+"""Methods of Python's own values (lists, dictionaries, strings), and their copies."""
 
 from __future__ import annotations
 
@@ -41,6 +41,23 @@ def native_method(run: Run, receiver: Value, name: str) -> Value | None:
     if method is None:
         return Native(lambda arguments, place: Unknown())
     return Native(lambda arguments, place: method(run, receiver, arguments, place))
+
+
+def copied(run: Run, value: Value, depth: int = 0) -> Value:
+    """copy.deepcopy: an object of its own, so that moving it does not move the first."""
+    if depth > 6:
+        return value
+    if isinstance(value, Object):
+        attributes = {
+            key: copied(run, resolve(held, run.path), depth + 1)
+            for key, held in value.attributes.items()
+        }
+        return Object(value.cls, attributes, value.origin)
+    if isinstance(value, Dict):
+        return _dict_copy(value)
+    if isinstance(value, Sequence):
+        return Sequence(value.items, value.kind, open=value.open)
+    return value
 
 
 def _append(run: Run, receiver: Sequence, arguments: Arguments, place: Place) -> Value:
@@ -135,7 +152,7 @@ def _dict_pop(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> V
     return value
 
 
-def copy_of(held: Dict) -> Dict:
+def _dict_copy(held: Dict) -> Dict:
     result = Dict(dict(held.entries), open=held.open)
     result.loaded = held.loaded
     return result
@@ -164,7 +181,7 @@ _DICT = {
     "values": lambda run, receiver, arguments, place: Sequence(
         tuple(v for v in receiver.entries.values() if v is not MISSING), open=receiver.open
     ),
-    "copy": lambda run, receiver, arguments, place: copy_of(receiver),
+    "copy": lambda run, receiver, arguments, place: _dict_copy(receiver),
 }
 
 
@@ -284,7 +301,7 @@ def _or_same(name: str) -> Callable[[Run, Value, Arguments, Place], Value]:
 
 def _open_path(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Value:
     """Path("config.yaml").open() and .read_text(): a path is the text of it here."""
-    from ddpdoctor.lint.stdlib import open_file
+    from ddpdoctor.lint.config_objects import open_file
 
     return open_file(run, Arguments((receiver,)), place)
 

@@ -1,4 +1,5 @@
-"""Names that a program puts together as text: getattr(module, f"init_{launcher}"), eval(name)."""
+"""Names that a program puts together as text: getattr(module, f"init_{launcher}"), eval(name),
+importlib.import_module("jobs." + name)."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ddpdoctor.lint.attributes import get_attribute
-from ddpdoctor.lint.branches import split
+from ddpdoctor.lint.attributes import get_attribute, import_module
+from ddpdoctor.lint.branches import resolve, split
 from ddpdoctor.lint.expressions import look_up
 from ddpdoctor.lint.operators import entry_at_choice
 from ddpdoctor.lint.run import Run
@@ -17,6 +18,7 @@ from ddpdoctor.lint.values import (
     Const,
     Dict,
     ModuleValue,
+    Name,
     Object,
     Place,
     Text,
@@ -73,10 +75,45 @@ def _names_of(receiver: Value) -> set[str] | None:
 def eval_name(run: Run, arguments: Arguments, place: Place) -> Value:
     """eval("models." + name): the value of a dotted name, as any other text is unknown."""
     text = arguments.get(0) or Unknown()
-    return of_text(text, lambda name: _of_dotted_name(run, name.strip(), place))
+    return _of_text(text, lambda name: _of_dotted_name(run, name.strip(), place))
 
 
-def of_text(text: Value, make: Callable[[str], Value]) -> Value:
+def import_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
+    """importlib.import_module("jobs." + name), import_module(f".{name}", package="jobs")."""
+    package = resolve(arguments.get(1, "package") or Unknown(), run.path)
+
+    def load(name: str) -> Value:
+        if not name.startswith("."):
+            return import_module(run, name)
+        if not isinstance(package, Const) or not isinstance(package.value, str):
+            return Unknown()
+        parts = package.value.split(".")
+        above = len(name) - len(name.lstrip(".")) - 1
+        return import_module(run, ".".join(parts[: len(parts) - above]) + "." + name.lstrip("."))
+
+    return _of_text(resolve(arguments.get(0, "name") or Unknown(), run.path), load)
+
+
+def locate(run: Run, arguments: Arguments, place: Place) -> Value:
+    """pydoc.locate("package.module.Class")."""
+    path = resolve(arguments.get(0, "path") or Unknown(), run.path)
+    return _of_text(path, lambda dotted: by_dotted_path(run, dotted, place))
+
+
+def by_dotted_path(run: Run, dotted: str, place: Place) -> Value:
+    """What a dotted path leads to: the longest module there is, then its attributes."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        if run.project.find(module, run.frame.module) is not None:
+            value = import_module(run, module)
+            for name in parts[length:]:
+                value = resolve(get_attribute(run, value, name, place), run.path)
+            return value
+    return Name(run.apis.canonical(dotted))
+
+
+def _of_text(text: Value, make: Callable[[str], Value]) -> Value:
     """What a text makes; of one with an option in it, what it makes by default."""
     if isinstance(text, Const) and isinstance(text.value, str):
         return make(text.value)
