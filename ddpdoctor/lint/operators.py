@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -11,7 +12,6 @@ import libcst as cst
 
 from ddpdoctor.lint.branches import Path, map_value, resolve
 from ddpdoctor.lint.values import (
-    COUNTED,
     COUNTS,
     MISSING,
     MOST_ALTERNATIVES,
@@ -29,6 +29,7 @@ from ddpdoctor.lint.values import (
     Value,
     alternatives,
     either,
+    is_counted,
     tuple_items,
 )
 
@@ -51,6 +52,7 @@ OF_ASSIGNMENT: dict[type[cst.CSTNode], type[cst.CSTNode]] = {
     getattr(cst, kind.__name__ + "Assign"): kind for kind in _ARITHMETIC
 }
 _LONGEST_TEXT = 10_000
+_WIDE = re.compile(r"%[^a-zA-Z%]*[0-9]{5}")
 _LARGEST_NUMBER = 1 << 64
 
 
@@ -87,6 +89,8 @@ def _constants(kind: type[cst.CSTNode], a: Const, b: Const) -> Value:
         return Unknown()
     if kind in (cst.Power, cst.LeftShift, cst.Multiply) and not _is_small(a, b):
         return Unknown()
+    if kind is cst.Modulo and isinstance(a.value, (str, bytes)) and _pads_widely(a.value):
+        return Unknown()
     try:
         result = _ARITHMETIC[kind](a.value, b.value)
     except (TypeError, ValueError, ArithmeticError):
@@ -102,6 +106,12 @@ def _is_small(a: Const, b: Const) -> bool:
         for v in (a.value, b.value)
         if isinstance(v, (str, bytes, int, float))
     )
+
+
+def _pads_widely(form: str | bytes) -> bool:
+    """Whether a width has so many digits, as "%9999999999d" has, that it would take all memory."""
+    text = form if isinstance(form, str) else form.decode("latin-1")
+    return _WIDE.search(text) is not None
 
 
 def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
@@ -332,7 +342,7 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
         return Unknown()
     if isinstance(items[0], Index):
         return items[0]
-    if all(_is_counted(item) for item in items):
+    if all(map(is_counted, items)):
         return index  # of range(...), or of what is left of it
     if all(isinstance(item, Const) for item in items):
         values = [item.value for item in items if isinstance(item, Const)]
@@ -344,11 +354,3 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
     if all(isinstance(item, Text) for item in items):
         return items[0]
     return Unknown()
-
-
-def _is_counted(item: Value) -> bool:
-    return (
-        isinstance(item, Unknown)
-        and isinstance(item.key, tuple)
-        and item.key[0] in ("each", COUNTED)
-    )

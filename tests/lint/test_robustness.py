@@ -160,6 +160,7 @@ HARD = {
     "imports above the top": "from ..... import a\nfrom ....b import c\n",
     "odd constants": "x = 1e999\ny = int(x)\nz = int('x')\nv = '\\ud800'\nopen(v)\n",
     "formats": "'%d' % 'a'\n'{'.format(1)\n'{a.b[0]!r:>{w}}'.format(1)\nf'{x!r:>{y}}'\n",
+    "wide formats": "x = '%999999999999d' % 3\ny = b'%-999999999999d' % 3\n",
     "newer syntax": "type X[T] = list[T]\ndef f[T: int](x: T) -> T:\n    return f'{'x'}'\n",
     "a lone carriage return": "x = 1\ry = 2\r",
     "deletions": "x = [1]\ndel x[0], x\nprint(x)\ndel undefined.a, undefined[0]\n",
