@@ -103,10 +103,11 @@ class Imports:
         return self._found[search]
 
     def _roots_of(self, script: str) -> tuple[Path, ...]:
-        folder = os.path.dirname(script)
-        if folder not in self._roots:
-            self._roots[folder] = script_roots(Path(script))
-        return self._roots[folder]
+        # Those of a folder's scripts are the same, except where one is a link.
+        key = script if os.path.islink(script) else os.path.dirname(script)
+        if key not in self._roots:
+            self._roots[key] = script_roots(Path(script))
+        return self._roots[key]
 
 
 def import_statements(data: bytes) -> Iterator[Import]:

@@ -53,9 +53,17 @@ def candidates(
                 found.asked.add(os.path.realpath(path))
         else:
             raise DdpdoctorError(f"{path}: no such file or folder")
-    found.entries = list(dict.fromkeys(found.entries))
+    found.entries = _each_once(found.entries)
     found.around = _around(found, apis, scan, excludes)
     return found
+
+
+def _each_once(paths: list[Path]) -> list[Path]:
+    """Of the names of one file, through links, the first."""
+    once: dict[str, Path] = {}
+    for path in paths:
+        once.setdefault(os.path.realpath(path), path)
+    return list(once.values())
 
 
 def _is_script(path: Path, scan: Scan) -> bool:

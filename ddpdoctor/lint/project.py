@@ -141,7 +141,17 @@ def _names_below(root: Path, parts: list[str]) -> Iterable[list[str]]:
 
 
 def script_roots(path: Path) -> tuple[Path, ...]:
-    """The folders in which the imports of a script are looked for, the first one first."""
+    """The folders in which the imports of a script are looked for, the first one first.
+
+    Of a link, Python looks beside the file that it leads to.
+    """
+    if path.is_symlink():
+        target = Path(os.path.realpath(path))
+        return tuple(dict.fromkeys((*_roots(target), *_roots(path))))
+    return _roots(path)
+
+
+def _roots(path: Path) -> tuple[Path, ...]:
     root = project_root(path)
     roots = [path.parent]
     package = path.parent

@@ -236,6 +236,26 @@ def test_links_to_folders_are_not_followed_and_loops_end(tmp_path: Path) -> None
     assert names(found(folder).entries, folder) == ["sub/train.py"]
 
 
+def test_a_linked_script_imports_what_is_beside_the_file_it_leads_to(tmp_path: Path) -> None:
+    files = {"lab/train.py": MISPLACED, "lab/net.py": NET, "bin/a.py": "print()\n"}
+    folder = project(tmp_path, files)
+    (folder / "lab" / "pyproject.toml").touch()
+    (folder / "bin" / "run.py").symlink_to(folder / "lab" / "train.py")
+    for asked in (folder / "bin" / "run.py", folder / "bin"):
+        linted = lint([asked])
+        assert {Path(str(finding.filename)).name for finding in linted.findings} == {
+            "run.py",
+            "net.py",
+        }
+
+
+def test_a_program_of_two_names_is_judged_once(tmp_path: Path) -> None:
+    folder = project(tmp_path, {"a/train.py": MISPLACED})
+    (folder / "a" / "main.py").symlink_to("train.py")
+    (folder / "b").symlink_to("a")
+    assert names(found(folder, "a/train.py", "b", "a").entries, folder) == ["a/train.py"]
+
+
 def test_imports_for_the_type_checker_alone_are_not_followed(tmp_path: Path) -> None:
     folder = project(
         tmp_path,
