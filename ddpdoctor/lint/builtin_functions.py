@@ -15,7 +15,6 @@ from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
 from ddpdoctor.lint.tensors import member_of
 from ddpdoctor.lint.values import (
-    COUNTED,
     COUNTS,
     MISSING,
     RANKS,
@@ -38,6 +37,7 @@ from ddpdoctor.lint.values import (
     Unknown,
     Value,
     either,
+    loop_number,
 )
 
 
@@ -125,13 +125,8 @@ def _range(run: Run, arguments: Arguments, place: Place) -> Value:
         span = range(*numbers)
         return Sequence(tuple(Const(n) for n in span[:16]), open=len(span) > 16)
     if len(given) == 1 and isinstance(given[0], Index) and given[0].role in COUNTS:
-        return Sequence((Unknown(("each", given[0].role)),), open=True)
-    return Sequence((_counted(),) if len(given) == 1 else (), open=True)
-
-
-def _counted() -> Unknown:
-    """One of the numbers from 0 up to one that is not known."""
-    return Unknown((COUNTED, Unknown().key))
+        return Sequence((loop_number(given[0].role),), open=True)
+    return Sequence((loop_number(),) if len(given) == 1 else (), open=True)
 
 
 def _iterated(run: Run, value: Value | None) -> Value:
@@ -151,7 +146,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
         ]
         return Sequence(tuple(pairs))
     item = value.items[0] if isinstance(value, Sequence) and value.items else Unknown()
-    number = Unknown() if len(arguments.positional) > 1 or arguments.named else _counted()
+    number = Unknown() if len(arguments.positional) > 1 or arguments.named else loop_number()
     return Sequence((Sequence((number, item), "tuple"),), open=True)
 
 

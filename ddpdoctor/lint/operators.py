@@ -29,7 +29,7 @@ from ddpdoctor.lint.values import (
     Value,
     alternatives,
     either,
-    is_counted,
+    is_loop_number,
     tuple_items,
 )
 
@@ -342,7 +342,7 @@ def picked_by_rank(container: Sequence, index: Index) -> Value:
         return Unknown()
     if isinstance(items[0], Index):
         return items[0]
-    if all(map(is_counted, items)):
+    if all(map(is_loop_number, items)):
         return index  # of range(...), or of what is left of it
     if all(isinstance(item, Const) for item in items):
         values = [item.value for item in items if isinstance(item, Const)]

@@ -11,7 +11,6 @@ from ddpdoctor.lint.expressions import items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
 from ddpdoctor.lint.values import (
-    COUNTED,
     Arguments,
     Class,
     Const,
@@ -25,6 +24,7 @@ from ddpdoctor.lint.values import (
     Sequence,
     Unknown,
     Value,
+    is_loop_number,
 )
 
 PROCESSES = ("multiprocessing.Process", "torch.multiprocessing.Process")
@@ -111,10 +111,7 @@ def _numbered(value: Value) -> Value:
     """
     if isinstance(value, Const) and type(value.value) is int and value.origin is None:
         return Index(Role.LOCAL)
-    key = value.key if isinstance(value, Unknown) else None
-    if isinstance(key, tuple) and key[0] in ("each", COUNTED):
-        return Index(Role.LOCAL)
-    return value
+    return Index(Role.LOCAL) if is_loop_number(value) else value
 
 
 def _run_process(

@@ -162,7 +162,17 @@ class Unknown(Value):
         return f"Unknown({self.key!r})"
 
 
-COUNTED = "counted"  # begins the key of a number that a loop counts from 0
+def loop_number(end: Role | None = None) -> Unknown:
+    """One of the numbers from 0 up to a count of that role, or to one that is not known."""
+    return Unknown((_LOOP, next(_fresh) if end is None else end))
+
+
+def is_loop_number(value: Value) -> bool:
+    """Whether it is a number that a loop counts from 0."""
+    return isinstance(value, Unknown) and isinstance(value.key, tuple) and value.key[0] == _LOOP
+
+
+_LOOP = "loop number"
 
 
 class Not(Value):

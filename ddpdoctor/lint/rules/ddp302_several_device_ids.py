@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ddpdoctor.lint.rewrites import one_device_id
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Sequence, Unknown, Value
+from ddpdoctor.lint.values import COUNTS, Sequence, Value, loop_number, same
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -33,5 +33,5 @@ def _several(value: Value) -> bool:
         return False
     if not value.open:
         return len(value.items) > 1
-    each = value.items[0] if value.items else None  # list(range(torch.cuda.device_count()))
-    return isinstance(each, Unknown) and isinstance(each.key, tuple) and each.key[0] == "each"
+    # list(range(torch.cuda.device_count()))
+    return any(same(each, loop_number(role)) for each in value.items[:1] for role in COUNTS)
