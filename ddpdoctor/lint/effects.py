@@ -34,6 +34,7 @@ from ddpdoctor.lint.values import (
     Object,
     Partial,
     Place,
+    Sequence,
     Unknown,
     Value,
 )
@@ -75,8 +76,20 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
         marks = {} if None in made or made[0] is None else {"made": made[0]}
         if reduces_all(last, arguments.positional[1:], arguments):
             marks["scalar"] = Const(True)
-        return new_tensor(run, device_of(run, tensors[0]), place, **marks)
+        result = new_tensor(run, device_of(run, tensors[0]), place, **marks)
+        return _several(result) if last in _SEVERAL else result
     return Unknown()
+
+
+# They give several tensors of at least one dimension. (Those of unbind may have none.)
+_SEVERAL = frozenset(
+    {"meshgrid", "chunk", "split", "tensor_split", "hsplit", "vsplit", "topk", "sort"}
+)
+
+
+def _several(tensor: Object) -> Sequence:
+    """A tuple of tensors that are all where one is."""
+    return Sequence((tensor,) * 8, "tuple", open=True)
 
 
 def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Object:
@@ -205,7 +218,8 @@ def _tensor_method(
     attributes = dict(receiver.attributes)
     if reduces_all(name, arguments.positional, arguments):
         attributes["#scalar"] = Const(True)
-    return Object(receiver.cls, attributes, place)
+    result = Object(receiver.cls, attributes, place)
+    return _several(result) if name in _SEVERAL else result
 
 
 _REDUCTIONS = frozenset(

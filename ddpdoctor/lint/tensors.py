@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import leaves, map_value, resolve
 from ddpdoctor.lint.calls import call
-from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.devices import as_device, is_cpu
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
@@ -330,6 +330,10 @@ def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
 def meet(run: Run, left: Value, right: Value, place: Place) -> None:
     """Notes two tensors that take part in one operation, for each device that one of them may be
     on. Where both depend on something, they need not meet in every combination."""
+    if isinstance(left, Either) or isinstance(right, Either):
+        one, other = (left, right) if isinstance(left, Either) else (right, left)
+        for each in _all_on_cpu(run, one):
+            meet(run, each, other, place)
     if not isinstance(left, Object) or not isinstance(right, Object):
         return
     a, b = device_of(run, left), device_of(run, right)
@@ -350,6 +354,13 @@ def meet(run: Run, left: Value, right: Value, place: Place) -> None:
                     right=right,
                     owners=owners,
                 )
+
+
+def _all_on_cpu(run: Run, value: Value) -> list[Value]:
+    """The tensors that a value may be, if they are on the CPU whichever it is."""
+    found = [leaf for leaf, _ in leaves(value, run.path)]
+    on_cpu = all(kind_of(leaf) == "tensor" and is_cpu(device_of(run, leaf)) for leaf in found)
+    return found if on_cpu else []
 
 
 def device_of_input(run: Run) -> str | None:

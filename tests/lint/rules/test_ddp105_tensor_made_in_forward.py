@@ -53,6 +53,46 @@ model(torch.ones(2, 2).to(device))
     )
 
 
+PLACES = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grid = [torch.zeros(1)]
+
+    def forward(self, x):
+        {body}
+        return x + h
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h, _ = torch.meshgrid([torch.arange(2), torch.arange(2)], indexing='ij')  # DDP105",
+        "_, h = torch.ones(4).chunk(2)  # DDP105",
+        "h = torch.sort(torch.ones(4))[0]  # DDP105",
+        "h = torch.zeros(2)  # DDP105\n        if unknown(): h = torch.ones(2)  # DDP105",
+    ],
+)
+def test_parts_and_alternatives_that_are_all_on_the_cpu(check: Check, body: str) -> None:
+    check(PLACES.format(body=body) + BOUND + RUN)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = torch.tensor([0.5, 2.0])[0]",  # without dimensions
+        "h, _ = torch.tensor([0.5, 2.0])",
+        "h = torch.tensor([0.5, 2.0]).unbind()[0]",
+        "h = x if unknown() else torch.ones(2)",
+        "h = self.grid[0]\n"
+        "        if h.shape != x.shape: h = self.grid[0] = torch.ones(2).to(x.device)",
+    ],
+)
+def test_parts_and_alternatives_that_may_fit(check: Check, body: str) -> None:
+    check(PLACES.format(body=body) + BOUND + RUN)
+
+
 @pytest.mark.parametrize(
     "body",
     [
