@@ -120,48 +120,44 @@ def _with_rank(kind: type[cst.CSTNode], a: Value, b: Value) -> Value:
     rank, other = (a, b) if first else (b, a)
     if not isinstance(rank, Index):
         return Unknown()
-    if isinstance(rank.argument, Unknown):
-        argument = rank.argument
-    else:
-        argument = None
     if rank.role in COUNTS:
-        if kind is cst.Multiply and isinstance(other, Unknown):
-            return Index(Role.GLOBAL, rank.origin, exact=False)  # node rank * ranks of a node
-        if kind in (cst.Multiply, cst.Add, cst.FloorDivide, cst.Divide, cst.Subtract):
-            # world size // device count is a node count; it says nothing of placement
-            return Index(rank.role, rank.origin, exact=False)
-        return Unknown()
+        return _with_count(kind, rank, other)
     if kind is cst.Modulo and rank is a:
-        if isinstance(b, Const):
-            return Unknown() if b.value == 1 else Index(Role.LOCAL, rank.origin, exact=False)
-        if rank.role is Role.LOCAL_ARGUMENT:
-            return Index(rank.role, rank.origin, argument=argument)
-        counted = isinstance(b, Index) and b.role is Role.DEVICES
-        return Index(Role.LOCAL, rank.origin, exact=counted, counted=counted)
+        return _rank_modulo(rank, b)
+    computed = Index(rank.role, rank.origin, exact=False, argument=rank.argument)
     if kind in (cst.Add, cst.Multiply) and rank.role is not Role.PHYSICAL:
-        if (
-            isinstance(other, Const)
-            and other.value in (0, 1)
-            and (kind is cst.Multiply) == bool(other.value)
-        ):
+        if isinstance(other, Const) and other.value == (1 if kind is cst.Multiply else 0):
             return rank
         if isinstance(other, Index) and other.role in RANKS:
             return Index(Role.GLOBAL, rank.origin)  # node rank * n + local rank
         if isinstance(other, (Const, Index)) and rank.role is Role.LOCAL:
-            return Index(rank.role, rank.origin, exact=False, argument=argument)
-    if (
-        kind is cst.Subtract
-        and rank is a
-        and isinstance(b, Index)
-        and not b.exact
-        and (
-            rank.role is b.role is Role.GLOBAL  # rank - gpus * (rank // gpus)
-        )
-    ):
-        return Index(Role.LOCAL, rank.origin, counted=True)
-    if kind is cst.Subtract and rank is a and isinstance(b, Const) and rank.role is Role.LOCAL:
-        return Index(rank.role, rank.origin, exact=False, argument=argument)
+            return computed
+    if kind is cst.Subtract and rank is a:
+        if isinstance(b, Const) and rank.role is Role.LOCAL:
+            return computed
+        if isinstance(b, Index) and not b.exact and rank.role is b.role is Role.GLOBAL:
+            # rank - gpus * (rank // gpus)
+            return Index(Role.LOCAL, rank.origin, counted=True, guessed=True)
     return Unknown()
+
+
+def _with_count(kind: type[cst.CSTNode], count: Index, other: Value) -> Value:
+    if kind is cst.Multiply and isinstance(other, Unknown):
+        return Index(Role.GLOBAL, count.origin, exact=False)  # node rank * ranks of a node
+    if kind in (cst.Multiply, cst.Add, cst.FloorDivide, cst.Divide, cst.Subtract):
+        # world size // device count is a node count; it says nothing of placement
+        return Index(count.role, count.origin, exact=False)
+    return Unknown()
+
+
+def _rank_modulo(rank: Index, divisor: Value) -> Value:
+    if isinstance(divisor, Const):
+        return Unknown() if divisor.value == 1 else Index(Role.LOCAL, rank.origin, exact=False)
+    if rank.role is Role.LOCAL_ARGUMENT:
+        return Index(rank.role, rank.origin, argument=rank.argument)
+    counted = isinstance(divisor, Index) and divisor.role is Role.DEVICES
+    guessed = counted and (rank.role is Role.GLOBAL or rank.guessed)
+    return Index(Role.LOCAL, rank.origin, exact=counted, counted=counted, guessed=guessed)
 
 
 def _is_text(value: Value) -> bool:

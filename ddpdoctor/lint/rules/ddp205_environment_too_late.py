@@ -12,10 +12,10 @@ from ddpdoctor.lint.values import Const, Index, Place, Unknown, Value
 
 def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("mask"):
-        started = trace.alternatives(event, event.state.started)
         if not trace.is_distributed(event):
             continue
-        if all(isinstance(s, Const) and s.value for s in started):
+        if trace.has_started(event):
+            started = trace.alternatives(event, event.state.started)
             yield _too_late(event, Severity.ERROR, started[0].origin)
             continue
         if all(_is_anything(mask) for mask in trace.alternatives(event, event.detail["value"])):

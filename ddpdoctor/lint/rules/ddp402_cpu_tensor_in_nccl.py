@@ -47,8 +47,7 @@ def _name(leaf: Value) -> object:
 
 def _has_gpu(trace: Trace, event: Event) -> bool:
     """Whether the rank has used its GPU or chosen one; on the CPU alone the default is gloo."""
-    started = trace.alternatives(event, event.state.started)
-    return trace.binding(event) in ("bound", "constant") or all(map(_name, started))
+    return trace.binding(event) in ("bound", "constant") or trace.has_started(event)
 
 
 def _on_cpu(trace: Trace, event: Event, device: Value | None) -> bool:
