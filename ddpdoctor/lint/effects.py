@@ -131,7 +131,7 @@ def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> 
         return
     tensors = [
         value
-        for argument in arguments.positional
+        for argument in (*arguments.positional, *arguments.named.values())
         for value in held_in(resolve(argument, run.path))
         if kind_of(value) == "tensor"
     ]

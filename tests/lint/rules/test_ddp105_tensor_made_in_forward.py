@@ -31,7 +31,15 @@ def test_a_tensor_without_a_device_meets_the_input(check: Check) -> None:
     assert found["DDP105"].fix is not None
 
 
-@pytest.mark.parametrize("forward", ["x + h", "self.lstm(x, (h, h))", "torch.cat([x, h])"])
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "x + h",
+        "self.lstm(x, (h, h))",
+        "torch.cat([x, h])",
+        "nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=h)",
+    ],
+)
 def test_where_the_program_can_also_run_on_the_cpu(check: Check, forward: str) -> None:
     check(
         f"""
