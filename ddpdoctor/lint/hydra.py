@@ -15,7 +15,7 @@ from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.config_objects import read_config, read_yaml
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options
+from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options, gives_first_argument
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.spelled_names import by_dotted_path
@@ -24,9 +24,7 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Dict,
-    Function,
     Name,
-    Native,
     Object,
     Partial,
     Place,
@@ -45,7 +43,7 @@ _INTERPOLATION = re.compile(r"\$\{([^{}]*)\}")
 
 
 def main(call: Call) -> Value:
-    """@hydra.main(config_path="conf", config_name="train"): the function's default argument."""
+    """@hydra.main(config_path="conf", config_name="train"): gives the function its argument."""
     path, name = call.argument("path") or Const(None), call.argument("config")
     if not (isinstance(path, Const) and isinstance(name, Const) and isinstance(name.value, str)):
         return Unknown()
@@ -57,14 +55,7 @@ def main(call: Call) -> Value:
         node = call.run.of_unknown.get((_STORE, name.value), Unknown())
         config = call_with_options(call.run, resolve(node, call.run.path), call.place)
 
-    def decorate(arguments: Arguments, place: Place) -> Value:
-        function = arguments.get(0) or Unknown()
-        if isinstance(function, Function):
-            for parameter in function.parameters.params[:1]:
-                function.defaults = {parameter.name.value: config, **function.defaults}
-        return function
-
-    return Native(decorate)
+    return gives_first_argument(lambda parameter: config)
 
 
 def _folders(module: Module, path: str) -> list[Path]:

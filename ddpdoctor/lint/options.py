@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import libcst as cst
 
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call
@@ -18,6 +21,7 @@ from ddpdoctor.lint.values import (
     Index,
     Method,
     Name,
+    Native,
     Object,
     Place,
     Role,
@@ -226,6 +230,20 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
             value = resolve(instance.attributes.get(name, Unknown()), run.path)
             run.heap.write(instance.attributes, name, as_option(f"--{name}", value, place))
     return instance
+
+
+def gives_first_argument(make: Callable[[cst.Param], Value]) -> Native:
+    """A decorator that makes the first argument of its function from the command line."""
+
+    def decorate(arguments: Arguments, place: Place) -> Value:
+        function = arguments.get(0) or Unknown()
+        if isinstance(function, Function):
+            for parameter in function.parameters.params[:1]:
+                made = {parameter.name.value: make(parameter)}
+                function.defaults = {**function.defaults, **made}
+        return function
+
+    return Native(decorate)
 
 
 def as_default(default: Sequence) -> Sequence:

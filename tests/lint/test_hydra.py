@@ -33,6 +33,13 @@ def test_a_configuration_holds_by_default(check: Check) -> None:
     assert "the default of train.gpu" in found["DDP103"].message
 
 
+def test_the_argument_of_main_is_given_whatever_its_default(check: Check) -> None:
+    check(
+        MAIN.format(found="DDP103", device="cfg.gpu").replace("main(cfg)", "main(cfg=None)"),
+        {"conf/config.yaml": "gpu: 1\n"},
+    )
+
+
 def test_nemo_starts_hydra(check: Check) -> None:
     check(
         MAIN.format(found="DDP103", device="cfg.gpu")

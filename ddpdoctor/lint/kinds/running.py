@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import libcst as cst
+
 from ddpdoctor.lint.attributes import class_attribute, named_value, shared_object
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
@@ -15,6 +17,7 @@ from ddpdoctor.lint.options import (
     call_with_options,
     click_option,
     flag_option,
+    gives_first_argument,
     parse_into_dataclasses,
 )
 from ddpdoctor.lint.processes import run_executor, run_job, run_process, run_spawn, run_thread
@@ -183,19 +186,13 @@ def flag(call: Call) -> Value:
 
 def annotated(call: Call) -> Value:
     """@pyrallis.wrap(): the command line fills the class that annotates the first parameter."""
-    run = call.run
 
-    def decorate(arguments: Arguments, place: Place) -> Value:
-        function = arguments.get(0) or Unknown()
-        if isinstance(function, Function):
-            for parameter in function.parameters.params[:1]:
-                if parameter.annotation is not None:
-                    cls = evaluate(run, parameter.annotation.annotation)
-                    config = call_with_options(run, resolve(cls, run.path), place)
-                    function.defaults = {**function.defaults, parameter.name.value: config}
-        return function
+    def record(parameter: cst.Param) -> Value:
+        annotation = parameter.annotation
+        cls = Unknown() if annotation is None else evaluate(call.run, annotation.annotation)
+        return call_with_options(call.run, resolve(cls, call.run.path), call.place)
 
-    return Native(decorate)
+    return gives_first_argument(record)
 
 
 def command(call: Call) -> Value:
