@@ -82,11 +82,11 @@ class Index(Value):
 
     exact: it is the number itself, not something computed from it (2 * rank, rank + 1), which
     still differs between ranks but is not zero only for rank zero. argument: the command-line
-    option behind a LOCAL_ARGUMENT. counted: it is rank % device_count. choices: the constants
-    that it picks one of.
+    option behind a LOCAL_ARGUMENT. counted: it is rank % device_count; guessed: so it is of the
+    global rank. choices: the constants that it picks one of.
     """
 
-    __slots__ = ("argument", "choices", "counted", "exact", "role")
+    __slots__ = ("argument", "choices", "counted", "exact", "guessed", "role")
 
     def __init__(
         self,
@@ -96,6 +96,7 @@ class Index(Value):
         exact: bool = True,
         argument: Unknown | None = None,
         counted: bool = False,
+        guessed: bool = False,
         choices: tuple[int, ...] = (),
     ) -> None:
         self.role = role
@@ -103,6 +104,7 @@ class Index(Value):
         self.exact = exact
         self.argument = argument
         self.counted = counted
+        self.guessed = guessed
         self.choices = choices
 
     def __repr__(self) -> str:
@@ -490,7 +492,13 @@ def same(a: Value, b: Value) -> bool:
     if isinstance(a, Const) and isinstance(b, Const):
         return type(a.value) is type(b.value) and bool(a.value == b.value)
     if isinstance(a, Index) and isinstance(b, Index):
-        return (a.role, a.exact, a.counted, a.choices) == (b.role, b.exact, b.counted, b.choices)
+        return (a.role, a.exact, a.counted, a.guessed, a.choices) == (
+            b.role,
+            b.exact,
+            b.counted,
+            b.guessed,
+            b.choices,
+        )
     if isinstance(a, Unknown) and isinstance(b, Unknown):
         return a.key == b.key
     if isinstance(a, Name) and isinstance(b, Name):

@@ -32,9 +32,9 @@ def check(trace: Trace) -> Iterator[Draft]:
                 related=((other.place, "the other rule is used here"),),
             )
             return
-        rule = _is_counted(trace, event, event.path)
+        rule = _is_guessed(trace, event, event.path)
         if rule is not None and not any(
-            other.path == event.path and _is_counted(trace, other, other.path) == rule
+            other.path == event.path and _is_guessed(trace, other, other.path) == rule
             for other in seen
         ):
             seen.append(event)
@@ -46,14 +46,15 @@ def _differ(trace: Trace, one: Event, other: Event) -> bool:
     if one.process.owner() is not other.process.owner() or not compatible(one.path, other.path):
         return False
     path = {**one.path, **other.path}
-    rules = _is_counted(trace, one, path), _is_counted(trace, other, path)
+    rules = _is_guessed(trace, one, path), _is_guessed(trace, other, path)
     return set(rules) == {True, False}
 
 
-def _is_counted(trace: Trace, event: Event, path: Path) -> bool | None:
-    """Whether the index is rank % device_count (and not the launcher's number), None for others."""
+def _is_guessed(trace: Trace, event: Event, path: Path) -> bool | None:
+    """Whether the index comes from the global rank, and not from the launcher's local one; None
+    for others."""
     indices = trace.indices(replace(event, path=path), event.device)
     index = indices[0] if len(indices) == 1 else None
     if not isinstance(index, Index) or index.role is not Role.LOCAL or not index.exact:
         return None
-    return index.counted
+    return index.guessed

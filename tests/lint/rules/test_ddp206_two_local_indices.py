@@ -185,3 +185,15 @@ def test_a_second_rule_behind_those_of_the_launchers(check: Check) -> None:
     dist.init_process_group("nccl")
     torch.ones(1, device=dist.get_rank() % torch.cuda.device_count())  # DDP206
     """)
+
+
+@pytest.mark.parametrize("rank", ["index", "dist.get_rank()"])
+def test_the_number_of_a_process_that_is_its_rank_in_the_group(check: Check, rank: str) -> None:
+    check(f"""
+    def work(index, size):
+        dist.init_process_group("nccl", rank=index, world_size=size)
+        torch.cuda.set_device(index)
+        torch.ones(1, device={rank} % torch.cuda.device_count())
+
+    mp.spawn(work, nprocs=4, args=(4,))
+    """)
