@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddpdoctor.lint.gpu_counts import asks_for_one_gpu
 from ddpdoctor.lint.heap import join_raw
@@ -29,7 +29,10 @@ from ddpdoctor.lint.values import (
 if TYPE_CHECKING:
     from ddpdoctor.lint.run import Run
 
-Path = dict[Hashable, bool]
+# What is assumed: that the condition of a key is true or false, and what values an unknown has at
+# most, under AMONG and its key. Ask with decided().
+Path = dict[Hashable, "bool | tuple[object, ...]"]
+AMONG = "among"
 T = TypeVar("T")
 
 
@@ -61,8 +64,9 @@ def truth(value: Value, path: Path) -> bool | Test:
         verdict = truth(value.operand, path)
         return (not verdict) if isinstance(verdict, bool) else verdict.negated()
     if isinstance(value, Either):
-        if value.key in path:
-            return truth(value.yes if path[value.key] else value.no, path)
+        taken = decided(value.key, path)
+        if taken is not None:
+            return truth(value.yes if taken else value.no, path)
         yes = truth(value.yes, {**path, value.key: True})
         no = truth(value.no, {**path, value.key: False})
         if yes == no:
@@ -70,11 +74,13 @@ def truth(value: Value, path: Path) -> bool | Test:
         if isinstance(yes, bool) and isinstance(no, bool):
             return Test(value.key, value.default, inverted=not yes)
         own: Hashable = ("either", value.uid)
-        return path[own] if own in path else Test(own, default_truth(value))
+        known = decided(own, path)
+        return Test(own, default_truth(value)) if known is None else known
     if isinstance(value, Unknown):
         key = ("true", value.key)
-        if key in path:
-            return path[key]
+        known = decided(key, path)
+        if known is not None:
+            return known
         return Test(key, None if value.default is None else default_truth(value.default))
     if isinstance(value, Index):
         return True  # rank k > 0, and there is more than one of everything that is counted
@@ -111,22 +117,107 @@ def assume(value: Value, wanted: bool, path: Path) -> Path:
     if isinstance(verdict, bool):
         return {}
     known: Path = {verdict.key: wanted != verdict.inverted}
-    if isinstance(value, Either) and value.key not in path:
+    taken = decided(value.key, path) if isinstance(value, Either) else None
+    if isinstance(value, Either) and taken is None:
         yes = truth(value.yes, {**path, value.key: True})
         no = truth(value.no, {**path, value.key: False})
         if yes is (not wanted):
             known.update({value.key: False, **assume(value.no, wanted, {**path, value.key: False})})
         elif no is (not wanted):
             known.update({value.key: True, **assume(value.yes, wanted, {**path, value.key: True})})
+        else:
+            known.update(_values_of_both(value, wanted, path))
     elif isinstance(value, Either):
-        known.update(assume(value.yes if path[value.key] else value.no, wanted, path))
+        known.update(assume(value.yes if taken else value.no, wanted, path))
+    for key, holds in tuple(known.items()):
+        if holds is True:
+            known.update(_named_values(key, {**path, **known}))
     return known
+
+
+def _values_of_both(value: Either, wanted: bool, path: Path) -> Path:
+    """What `mode == "ddp" or mode == "fsdp"` says of the values that an unknown can have."""
+    sides = []
+    for taken, side in ((True, value.yes), (False, value.no)):
+        known = _named_values(value.key, path) if taken else {}
+        sides.append({**known, **assume(side, wanted, {**path, **known})})
+    yes, no = sides
+    both: Path = {}
+    for key, values in yes.items():
+        others = no.get(key)
+        if isinstance(values, tuple) and isinstance(others, tuple):
+            both[key] = (*values, *others)
+    return both
+
+
+def decided(key: Hashable, path: Path) -> bool | None:
+    """Whether the condition of a key is true on a path, None if that is not known.
+
+    Where `mode == "ddp"` or `mode in ("ddp", "fsdp")` holds, `mode == "single"` does not.
+    """
+    known = path.get(key)
+    if isinstance(known, bool):
+        return known
+    if not isinstance(key, tuple) or len(key) != 2 or key[0] != "true":
+        return None
+    question = key[1]
+    if not isinstance(question, tuple):
+        return None
+    asks = len(question) == 3 and question[0] in _QUESTIONS
+    values = path.get((AMONG, question[1] if asks else question))
+    if not isinstance(values, tuple):
+        return None
+    answers = {_answer(question, value) if asks else bool(value) for value in values}
+    return answers.pop() if len(answers) == 1 else None
+
+
+_QUESTIONS = frozenset({"==", "is", "in", ">", ">="})
+
+
+def _answer(question: tuple[Any, Any, Any], value: object) -> bool | None:
+    operator, _, other = question
+    if operator == "in":
+        return value in other
+    answer = _compare_constants(operator, Const(value), Const(other))
+    return bool(answer.value) if isinstance(answer, Const) else None
+
+
+def _named_values(key: Hashable, path: Path) -> Path:
+    """What a condition that holds says of the values that an unknown can have."""
+    match key:
+        case ("true", ("in", of, tuple() as values)):
+            pass
+        case ("true", ("==" | "is", of, value)):
+            values = (value,)
+        case _:
+            return {}
+    before = path.get((AMONG, of))
+    if isinstance(before, tuple):
+        values = tuple(value for value in values if value in before)
+    return {(AMONG, of): values} if values else {}
+
+
+def compatible(a: Path, b: Path) -> bool:
+    """Whether two paths can be one run: no condition is assumed both ways."""
+    return _allows(a, b) and _allows(b, a)
+
+
+def _allows(path: Path, other: Path) -> bool:
+    for key, assumed in other.items():
+        if isinstance(assumed, tuple):
+            values = path.get(key)
+            if isinstance(values, tuple) and not any(value in values for value in assumed):
+                return False
+        elif decided(key, path) is (not assumed):
+            return False
+    return True
 
 
 def resolve(value: Value, path: Path) -> Value:
     """The value on a path, as far as its conditions are assumed there."""
     while isinstance(value, Either):
-        if value.key not in path:
+        taken = decided(value.key, path)
+        if taken is None:
             if value.no is MISSING:
                 value = value.yes
             elif value.yes is MISSING:
@@ -134,15 +225,16 @@ def resolve(value: Value, path: Path) -> Value:
             else:
                 return value
         else:
-            value = value.yes if path[value.key] else value.no
+            value = value.yes if taken else value.no
     return value
 
 
 def or_else(value: Value, path: Path, default: Callable[[], Value]) -> Value:
     """The value, with the default on those sides of branches where there is none."""
     if isinstance(value, Either):
-        if value.key in path:
-            return or_else(value.yes if path[value.key] else value.no, path, default)
+        taken = decided(value.key, path)
+        if taken is not None:
+            return or_else(value.yes if taken else value.no, path, default)
         yes = or_else(value.yes, {**path, value.key: True}, default)
         no = or_else(value.no, {**path, value.key: False}, default)
         return either(value.key, value.default, yes, no)

@@ -37,10 +37,10 @@ def asks_for_one_gpu(operator: str, left: Unknown, number: object) -> Value | No
     return question if one else Not(question)
 
 
-def has_one_gpu(path: Mapping[Hashable, bool]) -> bool:
+def has_one_gpu(path: Mapping[Hashable, object]) -> bool:
     """Whether there is one GPU a machine on a path."""
     for key, answer in path.items():
-        if answer and isinstance(key, tuple):
+        if answer is True and isinstance(key, tuple):
             about = key[-1]  # ("true", the key of what is true)
             if isinstance(about, tuple) and about[0] == _ONE_GPU:
                 return True

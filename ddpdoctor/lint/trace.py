@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ddpdoctor.lint.branches import Path, leaves, resolve
+from ddpdoctor.lint.branches import Path, compatible, leaves, resolve
 from ddpdoctor.lint.gpu_counts import has_one_gpu
 from ddpdoctor.lint.values import (
     Arguments,
@@ -283,13 +283,6 @@ def is_constant(index: Value) -> bool:
     if isinstance(index, Unknown):
         return index.default is not None and is_constant(index.default)
     return isinstance(index, Const) and type(index.value) is int and index.value >= 0
-
-
-def compatible(a: Path, b: Path) -> bool:
-    """Whether two paths can be one run: no condition is assumed both ways."""
-    if len(a) > len(b):
-        a, b = b, a
-    return all(b.get(key, truth) == truth for key, truth in a.items())
 
 
 def _is_none(leaf: Value) -> bool:

@@ -362,3 +362,69 @@ else:
     torch.cuda.set_device(first.gpu)
 """
     )
+
+
+MODES = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="single")
+parser.add_argument("--size", type=int, default=1)
+args = parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        'args.mode == "ddp"',
+        'args.mode in ("ddp", "fsdp")',
+        'args.mode in {"ddp", "fsdp"} or args.mode == "lightning" and len(sys.argv) > 1',
+        'args.mode == "ddp" or args.mode == "fsdp" or args.mode == "horovod"',
+        'args.mode != "single" and args.mode in ("ddp", "single")',
+    ],
+)
+@pytest.mark.parametrize(
+    "alone",
+    ['args.mode == "single"', "args.mode is None", "not args.mode", 'args.mode in ("", "x")'],
+)
+def test_what_is_one_thing_is_not_another(check: Check, starts: str, alone: str) -> None:
+    check(f"""{MODES}
+use_ddp = {starts}
+if use_ddp:
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+if {alone}:
+    torch.ones(1, device="cuda:0")
+if use_ddp:
+    if {alone}:
+        torch.ones(1, device="cuda:0")
+device = "cuda:0" if {alone} else int(os.environ["LOCAL_RANK"])
+if use_ddp:
+    torch.ones(1, device=device)
+""")
+
+
+def test_a_number_that_is_known_is_compared(check: Check) -> None:
+    check(f"""{MODES}
+if args.size == 4:
+    dist.init_process_group("nccl", world_size=args.size)
+if args.size > 1:
+    torch.ones(1, device="cuda:0")  # DDP103
+if args.size <= 1:
+    torch.ones(1, device="cuda:0")
+if not args.size >= 4:
+    torch.ones(1, device="cuda:0")
+""")
+
+
+def test_what_may_be_the_same_thing_is_a_path(check: Check) -> None:
+    check(f"""{MODES}
+if args.mode in ("ddp", "fsdp"):
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+if args.mode == "fsdp":
+    torch.ones(1, device="cuda:0")  # DDP103
+if args.mode != "single":
+    torch.ones(1, device="cuda:0")  # DDP103
+if args.mode in ("fsdp", "single"):
+    torch.ones(1, device="cuda:0")  # DDP103
+""")

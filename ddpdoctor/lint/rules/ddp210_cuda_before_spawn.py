@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ddpdoctor.lint.branches import compatible
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.trace import Event, Trace, compatible
+from ddpdoctor.lint.trace import Event, Trace
 
 
 def check(trace: Trace) -> Iterator[Draft]:
