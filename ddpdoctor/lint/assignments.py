@@ -8,26 +8,17 @@ import libcst as cst
 
 from ddpdoctor.lint.repairs import path_to
 from ddpdoctor.lint.values import Place
-from ddpdoctor.lint.walking import children
+from ddpdoctor.lint.walking import children, within
 
 
 def names(node: cst.CSTNode) -> set[str]:
-    found: set[str] = set()
-    stack = [node]
-    while stack:
-        inner = stack.pop()
-        if isinstance(inner, cst.Name):
-            found.add(inner.value)
-        stack.extend(children(inner))
-    return found
+    return {inner.value for inner in within(node) if isinstance(inner, cst.Name)}
 
 
 def assigned(node: cst.CSTNode) -> set[str]:
     """The names that a statement may give a value to, attributes counted under their object."""
     found: set[str] = set()
-    stack = [node]
-    while stack:
-        inner = stack.pop()
+    for inner in within(node):
         if isinstance(
             inner, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For)
         ):
@@ -36,7 +27,6 @@ def assigned(node: cst.CSTNode) -> set[str]:
             found.add(inner.name.value)
         elif isinstance(inner, (cst.Import, cst.ImportFrom, cst.AsName)):
             found |= names(inner)
-        stack.extend(children(inner))
     return found
 
 
@@ -71,13 +61,21 @@ def blocks_around(place: Place) -> list[tuple[list[cst.CSTNode], int]]:
 def holds_at(place: Place, name: str) -> bool:
     """Whether a variable of the function (or file) around a place has its last value there: a
     parameter, or a name that is only given a value by statements that come before."""
-    blocks = blocks_around(place)
-    if may_be_unset(place, name) or any(
-        name in assigned(line) for body, at in blocks for line in body[at + 1 :]
-    ):
-        return False
-    before = any(name in assigned(line) for body, at in blocks for line in body[:at])
-    return before or name in _parameters(function_around(place))
+    later = any(
+        name in assigned(line) for body, at in blocks_around(place) for line in body[at + 1 :]
+    )
+    return not later and not may_be_unset(place, name) and _has_value(place, name)
+
+
+def _has_value(place: Place, name: str) -> bool:
+    """Whether a name is a parameter, or statements that come before a place may give it a value."""
+    return name in _parameters(function_around(place)) or any(
+        name in assigned(line) for line in _lines_before(place)
+    )
+
+
+def _lines_before(place: Place) -> list[cst.CSTNode]:
+    return [line for body, at in blocks_around(place) for line in body[:at]]
 
 
 def can_stand_at(expression: Place, place: Place) -> bool:
@@ -99,12 +97,10 @@ def can_stand_at(expression: Place, place: Place) -> bool:
 
 def _changes(name: str, start: Place, end: Place) -> bool:
     """Whether a name may get another value between two places of a function, or its first."""
-    blocks = blocks_around(start)
-    before = any(name in assigned(line) for body, at in blocks for line in body[:at])
-    if not before and name not in _parameters(function_around(start)):
+    if not _has_value(start, name):
         return True
     last = path_to(end.module, end.node)
-    for body, at in blocks:
+    for body, at in blocks_around(start):
         for line in body[at + 1 :]:
             if any(line is node for node in last):
                 return not isinstance(line, cst.SimpleStatementLine) and name in assigned(line)
@@ -161,7 +157,7 @@ def is_one_of_several(place: Place) -> bool:
 
 def may_be_unset(place: Place, name: str) -> bool:
     """Whether the statements that come before a place give a name a value on some paths only."""
-    lines = [line for body, at in blocks_around(place) for line in body[:at]]
+    lines = _lines_before(place)
     return (
         any(name in assigned(line) for line in lines)
         and not any(_surely_assigns(line, name) for line in lines)

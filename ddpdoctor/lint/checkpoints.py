@@ -30,9 +30,9 @@ def use(run: Run, value: Value | None, place: Place) -> None:
         load.value.detail["used"].append(place)
 
 
-def part(run: Run, loaded: Object, method: str) -> Value:
+def part(loaded: Object, method: str) -> Value:
     """What a method of a checkpoint, or of a part of it, gives: another part, as a rule."""
-    if method in _NUMBERS or method.startswith(("is_", "starts", "ends")):
+    if method in _FACTS or method.startswith("is_"):
         return Unknown()
     if method == "keys":
         return Sequence((), open=True)
@@ -58,4 +58,8 @@ def _load_in(run: Run, value: Value, seen: set[int]) -> Const | None:
     return None
 
 
-_NUMBERS = frozenset({"size", "dim", "numel", "nelement", "ndimension", "item", "tolist", "equal"})
+# Of tensors and texts: numbers and truths.
+_FACTS = frozenset(
+    {"size", "dim", "numel", "nelement", "ndimension", "item", "tolist", "equal"}
+    | {"startswith", "endswith"}
+)

@@ -164,7 +164,7 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
     if kind_of(receiver) is not None and isinstance(receiver, Object):
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
-        return checkpoints.part(run, receiver, name)
+        return checkpoints.part(receiver, name)
     escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
 

@@ -12,7 +12,7 @@ from ddpdoctor.lint.local_ranks import Code, own_rank_at, same_statement
 from ddpdoctor.lint.repairs import Repair, Replace, path_to
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Place
-from ddpdoctor.lint.walking import children
+from ddpdoctor.lint.walking import within
 
 
 def rank_where_read(trace: Trace, event: Event, written: Place) -> Repair | None:
@@ -44,12 +44,9 @@ def _name_given(written: Place) -> str | None:
 
 def _named(tree: cst.Module, name: str) -> Iterator[cst.Name]:
     """Every mention of a name in a file."""
-    stack: list[cst.CSTNode] = [tree]
-    while stack:
-        node = stack.pop()
+    for node in within(tree):
         if isinstance(node, cst.Name) and node.value == name:
             yield node
-        stack.extend(children(node))
 
 
 def _is_label(use: Place) -> bool:

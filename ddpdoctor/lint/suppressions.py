@@ -13,7 +13,7 @@ import libcst as cst
 
 from ddpdoctor.findings import Finding
 from ddpdoctor.lint.positions import positions
-from ddpdoctor.lint.walking import children
+from ddpdoctor.lint.walking import within
 
 _COMMENT = re.compile(
     r"#\s*noqa\b(?::\s*(?P<noqa>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*))?"
@@ -40,14 +40,11 @@ def _is_suppressed(finding: Finding, by_row: dict[int, tuple[str, ...]]) -> bool
 def _comments(tree: cst.Module, text: str) -> dict[int, tuple[str, ...]]:
     """The rules that a comment switches off, by its row; a code is a leading part of a rule's."""
     comments: list[tuple[cst.Comment, tuple[str, ...]]] = []
-    stack: list[cst.CSTNode] = [tree]
-    while stack:
-        node = stack.pop()
+    for node in within(tree):
         if isinstance(node, cst.Comment):
             match = _COMMENT.search(node.value)
             if match is not None:
                 comments.append((node, _codes(match)))
-        stack.extend(children(node))
     places = positions(tree, [comment for comment, _ in comments], text)
     return {places[id(comment)][0].row: codes for comment, codes in comments}
 

@@ -19,16 +19,18 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield from (item for item in value if isinstance(item, cst.CSTNode))
 
 
+def within(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and all below it, in no order to rely on."""
+    stack = [node]
+    while stack:
+        inner = stack.pop()
+        yield inner
+        stack.extend(children(inner))
+
+
 def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
     """The node above each node, by id(node)."""
-    found: dict[int, cst.CSTNode] = {}
-    stack: list[cst.CSTNode] = [tree]
-    while stack:
-        node = stack.pop()
-        for child in children(node):
-            found[id(child)] = node
-            stack.append(child)
-    return found
+    return {id(child): node for node in within(tree) for child in children(node)}
 
 
 @cache
