@@ -209,6 +209,15 @@ def object_attribute(run: Run, receiver: Object, name: str) -> Value | None:
     """Attributes every tensor and module has: .device, .parameters ..."""
     if name == "device" and "#device" in receiver.attributes:
         return device_of(run, receiver)
+    if name in ("weight", "bias") and kind_of(receiver) == "module":
+        state = new_tensor(
+            run,
+            device_of(run, receiver),
+            receiver.origin or _nowhere(run),
+            state=Const("parameter"),
+        )
+        run.heap.write(receiver.attributes, name, state)  # it moves with the module
+        return state
     if name in ("data", "grad", "T", "weight", "bias") and "#device" in receiver.attributes:
         return new_tensor(run, device_of(run, receiver), receiver.origin or _nowhere(run))
     return None

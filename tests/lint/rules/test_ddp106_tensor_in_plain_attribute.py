@@ -145,3 +145,46 @@ class Net(nn.Module):
     listed = "nn.ModuleList()" if empty == "[]" else "nn.ModuleDict()"
     check(program.format(empty=listed, add=add.format(layer), marker="", get=get) + BOUND)
     check(program.format(empty=empty, add=add.format("nn.ReLU()"), marker="", get=get) + BOUND)
+
+
+@pytest.mark.parametrize("weight", ["nn.Linear(2, 2, bias=False).weight", "self.words.weight"])
+def test_the_weight_of_a_module_is_a_parameter(check: Check, weight: str) -> None:
+    check(
+        f"""
+class Head(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight) + self.weight
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(2, 2)
+        self.last = nn.Linear(2, 2)
+        self.last.weight = {weight}
+        self.head = Head({weight})
+
+    def forward(self, x):
+        return self.head(x) + x * self.last.weight
+"""
+        + BOUND
+    )
+
+
+def test_the_data_of_a_weight_is_none(check: Check) -> None:
+    check(
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(2, 2)
+        self.table = self.words.weight.data  # DDP106
+
+    def forward(self, x):
+        return x + self.table
+"""
+        + BOUND
+    )
