@@ -378,7 +378,7 @@ def absolute(importer: Module, package: str, level: int) -> str:
 
 
 def import_star(run: Run, package: str, level: int) -> None:
-    from ddpdoctor.lint.statements import bind
+    from ddpdoctor.lint.targets import bind
 
     full = absolute(run.frame.module, package, level)
     module = run.project.find(full, run.frame.module) if full else None

@@ -389,7 +389,7 @@ def _comprehension(run: Run, node: Any) -> Value:
 
 
 def _comprehend(run: Run, clause: cst.CompFor, element: Callable[[], Value], kind: str) -> Sequence:
-    from ddpdoctor.lint.statements import assign
+    from ddpdoctor.lint.targets import assign
 
     iterated = resolve(evaluate(run, clause.iter), run.path)
     items, complete = items_of(run, iterated)
@@ -489,7 +489,7 @@ def _dict_comprehension(run: Run, node: cst.DictComp) -> Value:
 
 
 def _named(run: Run, node: cst.NamedExpr) -> Value:
-    from ddpdoctor.lint.statements import assign
+    from ddpdoctor.lint.targets import assign
 
     value = evaluate(run, node.value)
     assign(run, node.target, value)

@@ -9,42 +9,35 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint import checkpoints, environment, operators
+from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.attributes import (
     import_from,
     import_module,
     import_star,
-    set_attribute,
 )
 from ddpdoctor.lint.branches import (
     Dead,
     assume,
-    compare,
     fork,
     map_value,
     negate,
-    resolve,
-    split,
     truth,
 )
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import MOST_ITEMS, binary, evaluate, items_of
+from ddpdoctor.lint.matching import run_match
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.targets import assign, bind, delete
 from ddpdoctor.lint.values import (
-    MISSING,
+    FALSE,
     Arguments,
     Const,
-    Dict,
     Name,
-    Object,
-    Scope,
-    Sequence,
     Unknown,
     Value,
 )
 from ddpdoctor.lint.withblocks import run_with
 
-FALSE = Const(False)
 MOST_STEPS_OF_ROUND = 40  # of a loop over many items: those that copy options take a few
 
 
@@ -219,75 +212,6 @@ def _finally(run: Run, node: cst.Finally) -> None:
         run.heap.write(cell, "left", left)
 
 
-def _match(run: Run, node: cst.Match) -> None:
-    subject = evaluate(run, node.subject)
-    _cases(run, subject, node.cases, 0)
-
-
-def _cases(run: Run, subject: Value, cases: Statements[cst.MatchCase], position: int) -> None:
-    if position == len(cases):
-        return
-    case = cases[position]
-
-    def fits() -> Value:
-        return Const(True) if case.guard is None else evaluate(run, case.guard)
-
-    matched = fork(run, _matches(run, subject, case.pattern), fits, lambda: FALSE)
-    fork(
-        run,
-        matched,
-        lambda: execute(run, case.body),
-        lambda: _cases(run, subject, cases, position + 1),
-    )
-
-
-def _matches(run: Run, subject: Value, pattern: cst.MatchPattern) -> Value:
-    """Whether a subject fits a pattern, as a value; binds the pattern's names."""
-    if isinstance(pattern, cst.MatchValue):
-        return compare("==", subject, evaluate(run, pattern.value), run.path)
-    if isinstance(pattern, cst.MatchSingleton):
-        return compare("is", subject, evaluate(run, pattern.value), run.path)
-    if isinstance(pattern, cst.MatchOr):
-        return _any_matches(run, subject, [each.pattern for each in pattern.patterns])
-    if isinstance(pattern, cst.MatchAs):
-        fits = Const(True) if pattern.pattern is None else _matches(run, subject, pattern.pattern)
-        if pattern.name is not None:
-            assign(run, pattern.name, subject)
-        return fits
-    parts: list[tuple[Value, cst.MatchPattern]] = []
-    if isinstance(pattern, cst.MatchSequence):
-        for position, element in enumerate(pattern.patterns):
-            if isinstance(element, cst.MatchStar):
-                return Unknown()
-            item = operators.subscript(subject, Const(position), run.path)
-            parts.append((item, element.value))
-        if isinstance(subject, Sequence) and not subject.open and len(subject.items) != len(parts):
-            return FALSE
-    elif isinstance(pattern, cst.MatchMapping):
-        for entry in pattern.elements:
-            key = evaluate(run, entry.key)
-            parts.append((operators.subscript(subject, key, run.path), entry.pattern))
-    known = isinstance(subject, (Sequence, Dict))
-    fits = _all_match(run, parts)
-    return fits if known else Unknown()
-
-
-def _any_matches(run: Run, subject: Value, patterns: Statements[cst.MatchPattern]) -> Value:
-    if not patterns:
-        return FALSE
-    first = _matches(run, subject, patterns[0])
-    rest = patterns[1:]
-    return fork(run, first, lambda: Const(True), lambda: _any_matches(run, subject, rest))
-
-
-def _all_match(run: Run, parts: Statements[tuple[Value, cst.MatchPattern]]) -> Value:
-    if not parts:
-        return Const(True)
-    (item, pattern), rest = parts[0], parts[1:]
-    first = _matches(run, resolve(item, run.path), pattern)
-    return fork(run, first, lambda: _all_match(run, rest), lambda: FALSE)
-
-
 def _function(run: Run, node: cst.FunctionDef) -> None:
     bind(run, node.name.value, define_function(run, node))
 
@@ -317,93 +241,6 @@ def _augmented(run: Run, node: cst.AugAssign) -> None:
     assign(run, node.target, binary(run, kind, old, evaluate(run, node.value), run.place(node)))
 
 
-def assign(run: Run, target: cst.CSTNode, value: Value) -> None:
-    """Binds a target of any form: a name, an attribute, an item, or several of them."""
-    if isinstance(target, cst.Name):
-        bind(run, target.value, value)
-    elif isinstance(target, cst.Attribute):
-        place, name = run.place(target), target.attr.value
-        receiver = evaluate(run, target.value)
-        split(run, receiver, lambda each: set_attribute(run, each, name, value, place))
-    elif isinstance(target, cst.Subscript):
-        container = evaluate(run, target.value)
-        split(run, container, lambda each: _assign_item(run, each, target, value))
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        _unpack(run, target, value)
-    elif isinstance(target, cst.StarredElement):
-        assign(run, target.value, value)
-
-
-def _unpack(run: Run, target: cst.Tuple | cst.List, value: Value) -> None:
-    value = resolve(value, run.path)
-    count = len(target.elements)
-    stars = [i for i, e in enumerate(target.elements) if isinstance(e, cst.StarredElement)]
-    for position, element in enumerate(target.elements):
-        if isinstance(value, Sequence) and not value.open and not stars:
-            items = value.items
-            item: Value = items[position] if position < len(items) else Unknown()
-        elif stars and isinstance(value, Sequence):
-            item = _starred_item(value, position, stars[0], count)
-        else:
-            item = operators.subscript(value, Const(position), run.path)
-        assign(run, element.value, item)
-
-
-def _starred_item(value: Sequence, position: int, star: int, count: int) -> Value:
-    after = count - star - 1
-    items = value.items
-    if position < star:
-        return items[position] if position < len(items) else Unknown()
-    if position == star:
-        return Sequence(items[star : len(items) - after], open=value.open)
-    offset = len(items) - (count - position)
-    return items[offset] if 0 <= offset < len(items) and not value.open else Unknown()
-
-
-def _assign_item(run: Run, container: Value, target: cst.Subscript, value: Value) -> None:
-    part = target.slice[0].slice
-    if len(target.slice) != 1 or not isinstance(part, cst.Index):
-        return
-    key = resolve(evaluate(run, part.value), run.path)
-    if isinstance(container, Name) and container.name == "os.environ":
-        environment.write(run, key, value, run.place(target))
-    elif isinstance(key, Const) and isinstance(container, Dict):
-        _write_item(run, container.entries, key.value, value)
-    elif isinstance(container, Dict):
-        container.open = True  # from now on it may hold any key
-        checkpoints.keep(run, container, value)
-    elif isinstance(key, Const) and isinstance(container, Object):
-        _write_item(run, container.attributes, key.value, value)
-    elif isinstance(container, Object):
-        checkpoints.keep(run, container, value)
-    elif isinstance(container, Sequence):
-        _write_position(run, container, key, value)
-
-
-def _write_item(run: Run, cell: dict[Any, Value], key: Any, value: Value) -> None:
-    try:
-        hash(key)
-    except TypeError:
-        return
-    run.heap.write(cell, key, value)
-
-
-def _write_position(run: Run, container: Sequence, key: Value, value: Value) -> None:
-    items = list(container.items)
-    number = key.value if isinstance(key, Const) else None
-    if isinstance(number, int) and -len(items) <= number < len(items):
-        items[number] = value
-        run.heap.write(container.cell, "items", tuple(items))
-
-
-def bind(run: Run, name: str, value: Value) -> None:
-    scope: Scope = run.frame.scope
-    scope = scope.declared.get(name, scope)
-    old = scope.variables.get(name)
-    if old is None or old is not value:
-        run.heap.write(scope.variables, name, value)
-
-
 def _global(run: Run, node: cst.Global) -> None:
     for item in node.names:
         run.frame.scope.declared[item.name.value] = run.frame.module.scope
@@ -416,28 +253,6 @@ def _nonlocal(run: Run, node: cst.Nonlocal) -> None:
             scope = scope.outer
         if scope is not None:
             run.frame.scope.declared[item.name.value] = scope
-
-
-def _delete(run: Run, node: cst.Del) -> None:
-    targets = node.target.elements if isinstance(node.target, cst.Tuple) else [node]
-    for element in targets:
-        target = element.value if isinstance(element, cst.Element) else node.target
-        if isinstance(target, cst.Name):
-            run.heap.write(run.frame.scope.variables, target.value, MISSING)
-        elif isinstance(target, cst.Subscript):
-            _delete_item(run, target)
-
-
-def _delete_item(run: Run, target: cst.Subscript) -> None:
-    container = resolve(evaluate(run, target.value), run.path)
-    part = target.slice[0].slice
-    if not isinstance(part, cst.Index):
-        return
-    key = resolve(evaluate(run, part.value), run.path)
-    if isinstance(container, Name) and container.name == "os.environ":
-        environment.unset(run, key)
-    elif isinstance(container, Dict) and isinstance(key, Const):
-        _write_item(run, container.entries, key.value, MISSING)
 
 
 def _import(run: Run, node: cst.Import) -> None:
@@ -485,7 +300,7 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[[Run, Any], None]] = {
     cst.With: _with,
     cst.Try: _try,
     cst.TryStar: _try,
-    cst.Match: _match,
+    cst.Match: lambda run, node: run_match(run, node, partial(execute, run)),
     cst.FunctionDef: _function,
     cst.ClassDef: _class,
     cst.Return: _return,
@@ -497,6 +312,6 @@ _STATEMENTS: dict[type[cst.CSTNode], Callable[[Run, Any], None]] = {
     cst.ImportFrom: _import_from,
     cst.Global: _global,
     cst.Nonlocal: _nonlocal,
-    cst.Del: _delete,
+    cst.Del: delete,
     cst.TypeAlias: _type_alias,
 }

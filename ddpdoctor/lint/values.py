@@ -61,6 +61,9 @@ class Const(Value):
         return f"Const({self.value!r})"
 
 
+FALSE = Const(False)
+
+
 class Role(Enum):
     """What an integer stands for on rank k of the job."""
 

@@ -13,6 +13,7 @@ from ddpdoctor.lint.calls import bind_parameters, call, run_frame
 from ddpdoctor.lint.expressions import evaluate, evaluate_arguments
 from ddpdoctor.lint.kinds.process import end_block, start_block
 from ddpdoctor.lint.run import Frame, Run
+from ddpdoctor.lint.targets import assign
 from ddpdoctor.lint.values import (
     Arguments,
     Class,
@@ -28,8 +29,6 @@ from ddpdoctor.lint.values import (
 
 def run_with(run: Run, items: Items[cst.WithItem], body: Callable[[], None]) -> None:
     """Runs the body inside every item, the first one outermost."""
-    from ddpdoctor.lint.statements import assign
-
     if not items:
         body()
         return
