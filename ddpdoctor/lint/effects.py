@@ -207,7 +207,7 @@ def _tensor_method(
         if name in _SAME or name == "__init__":
             return receiver
         if name in _MEMBERS:
-            member = new_tensor(run, device_of(run, receiver), place)
+            member = new_tensor(run, device_of(run, receiver), place, state=Const("parameter"))
             return Object(Name("torch." + name), {"#members": member, "#of": receiver}, place)
         return Unknown()
     if name not in _SHAPE_ONLY:

@@ -147,7 +147,16 @@ class Net(nn.Module):
     check(program.format(empty=empty, add=add.format("nn.ReLU()"), marker="", get=get) + BOUND)
 
 
-@pytest.mark.parametrize("weight", ["nn.Linear(2, 2, bias=False).weight", "self.words.weight"])
+@pytest.mark.parametrize(
+    "weight",
+    [
+        "nn.Linear(2, 2, bias=False).weight",
+        "self.words.weight",
+        "next(self.words.parameters())",
+        "list(self.words.parameters())[0]",
+        "nn.init.xavier_uniform_(nn.Parameter(torch.ones(2, 2)))",
+    ],
+)
 def test_the_weight_of_a_module_is_a_parameter(check: Check, weight: str) -> None:
     check(
         f"""
