@@ -1,12 +1,13 @@
-"""Attributes of values, and what imports bring in."""
+"""Attributes of values: of objects, classes, modules and libraries."""
 
 from __future__ import annotations
 
 import builtins
 
-from ddpdoctor.lint.branches import map_value, or_else, resolve
-from ddpdoctor.lint.run import MOST_FILES, Frame, Run
-from ddpdoctor.lint.sources import Module, Unreadable
+from ddpdoctor.lint.branches import or_else, resolve
+from ddpdoctor.lint.library_values import named_value, of_library
+from ddpdoctor.lint.modules import module_attribute
+from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
     NAMED_TUPLE,
@@ -25,15 +26,11 @@ from ddpdoctor.lint.values import (
     Native,
     Object,
     Place,
-    Role,
     Sequence,
     Text,
     Unknown,
     Value,
-    either,
 )
-
-MOST_IMPORT_DEPTH = 40
 
 
 def has_builtin(name: str) -> bool:
@@ -89,75 +86,6 @@ class AttributeOfUnknown(Unknown):
         super().__init__(("attribute", receiver.key, name))
         self.receiver = receiver
         self.attribute = name
-
-
-def of_library(run: Run, owner: str, name: str) -> Value:
-    full = run.apis.canonical(f"{owner}.{name}")
-    known = run.apis.values.get(full)
-    if known is not None:
-        return named_value(run, known)
-    return Name(full)
-
-
-def named_value(run: Run, word: str | list[str]) -> Value:
-    """The value that a word of the API tables stands for; a list of them is a tuple."""
-    if isinstance(word, list):
-        return Sequence(tuple(named_value(run, each) for each in word), "tuple")
-    word, optional, _ = word.partition("?")
-    value = _named(run, word)
-    if optional:
-        return either(("set", word), None, value, Unknown())
-    return value
-
-
-def _named(run: Run, word: str) -> Value:
-    constants = {"true": True, "false": False, "none": None, "zero": 0}
-    if word in constants:
-        return Const(constants[word])
-    roles = {
-        "local_rank": Role.LOCAL,
-        "global_rank": Role.GLOBAL,
-        "world_size": Role.WORLD,
-        "local_world_size": Role.LOCAL_WORLD,
-        "device_count": Role.DEVICES,
-    }
-    if word in roles:
-        return Index(roles[word])
-    if word.startswith("'"):
-        return Const(word.strip("'"))
-    if word.startswith("object "):
-        return Object(Name(word.partition(" ")[2]))
-    if word.startswith("shared "):
-        return shared_object(word.partition(" ")[2])
-    if word == "physical":
-        return Text((Index(Role.PHYSICAL),))
-    if word == "cuda":
-        return Device("cuda")
-    if word == "cpu":
-        return Device("cpu")
-    if word == "cuda:0":
-        return Device("cuda", Const(0))
-    if word == "cuda:local":
-        return Device("cuda", Index(Role.LOCAL))
-    if word == "current_device":
-        return current_index(run)
-    if word == "cuda:current":
-        return map_value(current_index(run), run.path, lambda index: Device("cuda", index))
-    return Unknown()
-
-
-def shared_object(name: str) -> Unknown:
-    """The one object of a library that the program sets attributes of from anywhere."""
-    return Unknown(("shared", name))
-
-
-def current_index(run: Run) -> Value:
-    """What torch.cuda.current_device() gives: 0 as long as nothing was bound."""
-    return map_value(
-        run.cell["current"],
-        run.path,
-        lambda index: Const(0) if isinstance(index, Const) and index.value is None else index,
-    )
 
 
 def _of_object(run: Run, receiver: Object, name: str, place: Place) -> Value:
@@ -295,102 +223,3 @@ def set_attribute(run: Run, receiver: Value, name: str, value: Value, place: Pla
         run.heap.write(receiver.module.variables, name, value)
     elif isinstance(receiver, Unknown):
         run.heap.write(run.of_unknown, (receiver.key, name), value)
-
-
-def import_module(run: Run, dotted: str) -> Value:
-    """`import a.b`: the project's module, or the library's name."""
-    module = run.project.find(dotted, run.frame.module)
-    if module is not None:
-        head = dotted
-        while "." in head:  # importing a.b runs a first
-            head = head.rpartition(".")[0]
-            package = run.project.find(head, run.frame.module)
-            if package is not None:
-                load(run, package)
-        load(run, module)
-        return ModuleValue(module)
-    if run.project.is_package(dotted, run.frame.module):
-        return Object(None, {"#namespace": Const(dotted)})
-    return Name(run.apis.canonical(dotted))
-
-
-def load(run: Run, module: Module) -> None:
-    """Runs a module's body, once; a circular import sees what is there so far."""
-    from ddpdoctor.lint.statements import execute
-
-    if module.state != "new":
-        return
-    run.files += 1
-    if len(run.frames) > MOST_IMPORT_DEPTH or run.files > MOST_FILES:
-        return
-    module.state = "running"
-    try:
-        tree = module.tree()
-    except Unreadable as problem:
-        run.problems[module] = str(problem)
-        module.state = "done"
-        return
-    run.frames.append(Frame(module, module.scope))
-    try:
-        execute(run, tree)
-    finally:
-        run.frames.pop()
-        module.state = "done"
-
-
-def module_attribute(run: Run, module: Module, name: str) -> Value:
-    value = module.variables.get(name)
-    if value is not None and value is not MISSING:
-        return resolve(value, run.path)
-    below = run.project.find(f"{module.name}.{name}", module)
-    if below is not None and module.path.name == "__init__.py":
-        load(run, below)
-        return ModuleValue(below)
-    return Unknown(("name", id(module), name))
-
-
-def import_from(run: Run, package: str, level: int, name: str) -> Value:
-    full = absolute(run.frame.module, package, level)
-    module = run.project.find(full, run.frame.module) if full else None
-    if module is not None:
-        import_module(run, full)
-        value = module.variables.get(name)
-        if value is not None and value is not MISSING:
-            return resolve(value, run.path)
-    if full and (module is not None or run.project.is_package(full, run.frame.module)):
-        below = run.project.find(f"{full}.{name}", run.frame.module)
-        if below is not None:
-            load(run, below)
-            return ModuleValue(below)
-    if module is not None or level:
-        return Unknown(("import", full, name))
-    return of_library(run, full, name)
-
-
-def absolute(importer: Module, package: str, level: int) -> str:
-    """The full name behind `from ..package import`."""
-    if not level:
-        return package
-    base = importer.package
-    for _ in range(level - 1):
-        base = base.rpartition(".")[0]
-    return ".".join(part for part in (base, package) if part)
-
-
-def import_star(run: Run, package: str, level: int) -> None:
-    from ddpdoctor.lint.targets import bind
-
-    full = absolute(run.frame.module, package, level)
-    module = run.project.find(full, run.frame.module) if full else None
-    if module is None:
-        return
-    import_module(run, full)
-    public = module.variables.get("__all__")
-    names = None
-    if isinstance(public, Sequence) and not public.open:
-        names = {item.value for item in public.items if isinstance(item, Const)}
-    for name, value in list(module.variables.items()):
-        if isinstance(name, str) and (
-            name in names if names is not None else not name.startswith("_")
-        ):
-            bind(run, name, value)

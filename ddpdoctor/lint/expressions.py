@@ -9,15 +9,11 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint import checkpoints, environment, operators
-from ddpdoctor.lint.attributes import (
-    class_attribute,
-    get_attribute,
-    has_builtin,
-    import_module,
-)
+from ddpdoctor.lint.attributes import class_attribute, get_attribute, has_builtin
 from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.definitions import evaluate_defaults
+from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import combine
 from ddpdoctor.lint.values import (

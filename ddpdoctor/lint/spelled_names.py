@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ddpdoctor.lint.attributes import get_attribute, import_module
+from ddpdoctor.lint.attributes import get_attribute
 from ddpdoctor.lint.branches import resolve, split
 from ddpdoctor.lint.expressions import look_up
+from ddpdoctor.lint.modules import absolute, import_module
 from ddpdoctor.lint.operators import entry_at_choice
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -87,9 +88,8 @@ def import_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
             return import_module(run, name)
         if not isinstance(package, Const) or not isinstance(package.value, str):
             return Unknown()
-        parts = package.value.split(".")
-        above = len(name) - len(name.lstrip(".")) - 1
-        return import_module(run, ".".join(parts[: len(parts) - above]) + "." + name.lstrip("."))
+        below = name.lstrip(".")
+        return import_module(run, absolute(package.value, below, len(name) - len(below)))
 
     return _of_text(resolve(arguments.get(0, "name") or Unknown(), run.path), load)
 

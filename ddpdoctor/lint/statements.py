@@ -10,11 +10,6 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint import environment, operators
-from ddpdoctor.lint.attributes import (
-    import_from,
-    import_module,
-    import_star,
-)
 from ddpdoctor.lint.branches import (
     Dead,
     assume,
@@ -26,6 +21,7 @@ from ddpdoctor.lint.branches import (
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import MOST_ITEMS, binary, evaluate, items_of
 from ddpdoctor.lint.matching import run_match
+from ddpdoctor.lint.modules import import_from, import_module, import_star
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.targets import assign, bind, delete
 from ddpdoctor.lint.values import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ddpdoctor.lint import checkpoints
-from ddpdoctor.lint.attributes import named_value
 from ddpdoctor.lint.branches import leaves, map_value
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.library_values import named_value
 from ddpdoctor.lint.tensors import (
     default_device,
     device_of,

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from ddpdoctor.lint.attributes import class_attribute, named_value, shared_object
+from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.commands import add_command, new_group, run_component
 from ddpdoctor.lint.expressions import evaluate
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.library_values import named_value, shared_object
 from ddpdoctor.lint.options import (
     call_with_options,
     click_option,
