@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from ddpdoctor.lint.values import (
 
 Standard = Callable[[Run, Arguments, Place], Value]
 _LARGEST = 1 << 17  # bytes; PyYAML reads some 100 KB a second
+_DEEPEST = 200
+_BRACKETS = re.compile(rb"[\[\]{}]")
+_DASHES = re.compile(rb"(?:[-?] +){%d}" % _DEEPEST)
 
 
 def namespace_method(
@@ -58,13 +62,24 @@ def read_config(run: Run, folders: Iterable[Path], path: str) -> bytes | None:
 
 
 def read_yaml(text: bytes) -> Any:
-    """Raises ValueError for what is no YAML."""
+    """Raises ValueError for what is no YAML, or nests deeper than any configuration does."""
     import yaml
 
+    if _nests_deeply(text):
+        raise ValueError("it nests too deeply")
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None
+
+
+def _nests_deeply(text: bytes) -> bool:
+    """PyYAML's time grows with the square of the depth of brackets: 3,000 take it 20 seconds."""
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        depth = depth + 1 if bracket in b"[{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST or _DASHES.search(text) is not None
 
 
 def _namespace(run: Run, arguments: Arguments, place: Place) -> Value:
@@ -165,13 +180,13 @@ def _value_of(
     known = made.get(id(data))
     if known is not None:
         return known
+    if isinstance(data, (dict, list, tuple)):
+        made[id(data)] = Unknown()  # what holds itself
     if isinstance(data, dict):
-        entries = made[id(data)] = Dict({})
-        for key, item in data.items():
-            entries.entries[key] = _value_of(item, place, option, made)
-        return entries
+        entries = {key: _value_of(item, place, option, made) for key, item in data.items()}
+        made[id(data)] = Dict(entries)
+        return made[id(data)]
     if isinstance(data, (list, tuple)):
-        made[id(data)] = Unknown()  # a list in itself
         items = tuple(_value_of(item, place, option, made) for item in data[:64])
         made[id(data)] = Sequence(items, open=len(data) > len(items))
         return made[id(data)]

@@ -187,6 +187,32 @@ def test_configuration_whose_aliases_multiply(tmp_path: Path) -> None:
     assert "DDP101" in codes(lint([tmp_path / "train.py"]))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a\n  b: *a\n  c: [*a]\n",
+        "&a [x, *a]\n",
+        "[" * 60_000 + "]" * 60_000,
+        "{a: " * 20_000 + "x" + "}" * 20_000,
+        "- " * 60_000 + "x",
+    ],
+    ids=["in itself", "a list in itself", "brackets", "braces", "dashes"],
+)
+def test_configuration_that_holds_itself_or_nests_without_end(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    imports = """\
+import json
+import yaml
+from omegaconf import OmegaConf
+config = OmegaConf.merge(OmegaConf.load('config.yaml'), OmegaConf.from_cli())
+print(config.a.b.b, config.a.c[0].b, [x for x in config], str(config))
+print(yaml.safe_load(open('config.yaml')), json.load(open('config.yaml')))"""
+    (tmp_path / "train.py").write_text(PROGRAM.format(imports=imports))
+    linted = lint([tmp_path / "train.py"])
+    assert "DDP101" in codes(linted)
+    assert linted.skipped == ()
+
+
 # -- faults of the tool itself ------------------------------------------------------------------
 
 
