@@ -215,7 +215,7 @@ class Trace:
     def has_started(self, event: Event) -> bool:
         """Whether CUDA has surely been initialised before an event."""
         started = self.alternatives(event, event.state.started)
-        return bool(started) and all(isinstance(s, Const) and bool(s.value) for s in started)
+        return all(isinstance(s, Const) and bool(s.value) for s in started)
 
     def goes_through_cpu(self, event: Event) -> bool:
         """Whether a collective may go through a gloo subgroup."""
@@ -267,8 +267,7 @@ class Trace:
 
     def is_surely_isolated(self, event: Event) -> bool:
         """Whether the program itself leaves each rank the one GPU of its number."""
-        masks = self.alternatives(event, event.state.visible)
-        return bool(masks) and all(_names_one_gpu(mask) for mask in masks)
+        return all(map(_names_one_gpu, self.alternatives(event, event.state.visible)))
 
 
 def _names_one_gpu(mask: Value) -> bool:
