@@ -64,6 +64,7 @@ class Apis:
         self.classes: dict[str, dict[str, Any]] = {}
         self.aliases: dict[str, str] = {}
         self.may_bind: list[str] = []
+        self.mixing: list[str] = []
         for table in tables:
             self.libraries.update(table.get("libraries", ()))
             self.values.update(table.get("values", {}))
@@ -71,6 +72,7 @@ class Apis:
             self.classes.update(table.get("classes", {}))
             self.aliases.update(table.get("aliases", {}))
             self.may_bind.extend(table.get("may_bind", ()))
+            self.mixing.extend(table.get("mixes_devices", ()))
             for kind, known in (("calls", self.calls), ("methods", self.methods)):
                 for name, facts in table.get(kind, {}).items():
                     known[name] = Api(name, facts["does"], facts)
@@ -106,9 +108,9 @@ class Apis:
         """The kind of a library's class, such as "module"; "package.*" means every class in it."""
         return self._class(cls).get("kind")
 
-    def mixes_devices(self, cls: str) -> bool:
-        """Whether some of the arguments of a library's module may be on the CPU."""
-        return bool(self._class(cls).get("mixes_devices"))
+    def mixes_devices(self, name: str) -> bool:
+        """Whether the tensors that a function or module takes need not be on one device."""
+        return name.startswith(tuple(self.mixing))
 
     def tensors(self, cls: str) -> str:
         """What tensors a module of a library has: "none", those it is "given", or its "own"."""
@@ -156,6 +158,7 @@ _SECTIONS = {
     "classes": dict,
     "aliases": dict,
     "may_bind": list,
+    "mixes_devices": list,
 }
 
 

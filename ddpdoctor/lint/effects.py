@@ -109,25 +109,9 @@ def _has_no_momentum(run: Run, arguments: Arguments) -> bool:
     return isinstance(momentum, Const) and not momentum.value and not arguments.open
 
 
-# Some of their arguments live on the CPU on purpose (the lengths of a packed sequence).
-_MIXES_DEVICES = (
-    "torch.ctc_loss",
-    "torch.nn.functional.ctc_loss",
-    "torch.tensor_split",
-    "torch.utils",
-    "torch.save",
-    "torch.nn.utils",
-    "torch.distributed",
-    "torch.jit",
-    "torch.onnx",
-    "torch.broadcast",
-    "torch.is_",
-)
-
-
 def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> None:
     """torch.cat([a, b]), F.mse_loss(x, y): tensors of one call have to be on one device."""
-    if not name.startswith("torch.") or name.startswith(_MIXES_DEVICES):
+    if not name.startswith("torch.") or run.apis.mixes_devices(name):
         return
     tensors = [
         value
