@@ -25,7 +25,7 @@ from ddpdoctor.lint.values import (
 
 TENSOR = Name("torch.Tensor")
 CPU = Device("cpu")
-UNBOUND = Const(0)  # the index of what was put on "cuda" before the process was bound
+UNBOUND_INDEX = Const(0)  # the index of what was put on "cuda" before the process was bound
 
 
 def default_device(run: Run) -> Value:
@@ -83,7 +83,7 @@ def settled(run: Run, device: Value) -> Value:
 
 def _on_index(index: Value) -> Value:
     unbound = isinstance(index, Const) and index.value is None
-    return Device("cuda", UNBOUND if unbound else index)
+    return Device("cuda", UNBOUND_INDEX if unbound else index)
 
 
 def moved(run: Run, receiver: Value, device: Value, place: Place) -> Value:

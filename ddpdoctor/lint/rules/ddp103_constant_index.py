@@ -9,7 +9,7 @@ import libcst as cst
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.rewrites import write_device
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.tensors import UNBOUND
+from ddpdoctor.lint.tensors import UNBOUND_INDEX
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Place, Unknown
 
@@ -23,7 +23,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             continue
         if trace.asked_in_thread(constant):
             continue  # DDP209: the thread has no device of its own
-        if constant is UNBOUND:
+        if constant is UNBOUND_INDEX:
             continue  # it follows a tensor, whose own move is reported
         option = constant.given if isinstance(constant, Unknown) else None
         number = constant.default if isinstance(constant, Unknown) else constant
