@@ -13,7 +13,7 @@ from ddpdoctor.lint.checkpoints import keep, load_of
 from ddpdoctor.lint.expressions import items_of
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
-from ddpdoctor.lint.tensors import member_of
+from ddpdoctor.lint.tensors import member_of, modules_in
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
@@ -130,10 +130,12 @@ def _range(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _iterated(run: Run, value: Value | None) -> Value:
-    """What a loop over a value gets, where a class of the program says so."""
+    """What a loop gets, where a class of the program, or a list of modules, says so."""
     value = Unknown() if value is None else resolve(value, run.path)
-    if not isinstance(value, Object) or not isinstance(value.cls, Class):
+    if not isinstance(value, Object):
         return value
+    if not isinstance(value.cls, Class):
+        return modules_in(run, value) or value
     items, complete = items_of(run, value)
     return Sequence(items, open=not complete)
 

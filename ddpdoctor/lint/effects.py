@@ -16,6 +16,7 @@ from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method
 from ddpdoctor.lint.tensors import (
+    added_to_list,
     combine,
     device_of,
     held_in,
@@ -193,6 +194,9 @@ def _tensor_method(
         if name in _MEMBERS:
             member = new_tensor(run, device_of(run, receiver), place, state=Const("parameter"))
             return Object(Name("torch." + name), {"#members": member, "#of": receiver}, place)
+        if name in ("append", "extend", "insert"):
+            added_to_list(run, receiver, name, arguments)
+            return receiver
         return Unknown()
     if name not in _SHAPE_ONLY:
         for value in arguments.positional:

@@ -15,7 +15,7 @@ from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.run import Run
-from ddpdoctor.lint.tensors import combine
+from ddpdoctor.lint.tensors import combine, modules_in
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
@@ -448,10 +448,14 @@ def _named_items(items: tuple[Value, ...], is_open: bool) -> tuple[tuple[Value, 
 
 
 def _items_of_object(run: Run, iterated: Object) -> tuple[tuple[Value, ...], bool]:
-    """What a loop gets from a named tuple, or from an object with __iter__ or __next__."""
+    """What a loop gets from a named tuple, from modules in a list, or from an object with
+    __iter__ or __next__."""
     items = tuple_items(iterated)
     if items is not None:
         return items, True
+    modules = modules_in(run, iterated)
+    if modules is not None:
+        return items_of(run, modules)
     place = iterated.origin
     if isinstance(iterated.cls, Class) and place is not None:
         for name in ("__iter__", "__next__"):

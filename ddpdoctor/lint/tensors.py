@@ -167,10 +167,12 @@ def library_module(run: Run, name: str, arguments: Arguments, place: Place) -> O
     elif which == "given":
         _keep_given(run, module, arguments)
     children: list[Value] = []
+    complete = not arguments.open
     for value in arguments.positional:
         value = resolve(value, run.path)
         if isinstance(value, Sequence):
             children.extend(value.items)
+            complete = complete and not value.open
         elif isinstance(value, Dict):
             children.extend(value.entries.values())
             module.attributes.update(value.entries)
@@ -178,11 +180,43 @@ def library_module(run: Run, name: str, arguments: Arguments, place: Place) -> O
             children.append(value)
     held = tuple(child for child in children if kind_of(resolve(child, run.path)) == "module")
     if held:
-        module.attributes["#children"] = Sequence(held)
+        module.attributes["#children"] = Sequence(held, open=not complete)
         module.attributes.update(enumerate(held))
         if any(device_of(run, child) is not CPU for child in held):
             module.attributes["#device"] = device_of(run, held[0])
     return module
+
+
+_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
+
+
+def modules_in(run: Run, value: Object) -> Sequence | None:
+    """What a loop over nn.ModuleList(...) gets."""
+    children = resolve(value.attributes.get("#children", MISSING), run.path)
+    if isinstance(children, Sequence) and _is_list(run, value):
+        return children
+    return None
+
+
+def added_to_list(run: Run, module: Object, name: str, arguments: Arguments) -> None:
+    """self.blocks.append(Block()): it moves with the others from now on."""
+    before = resolve(module.attributes.get("#children", Sequence(())), run.path)
+    if not _is_list(run, module) or not isinstance(before, Sequence):
+        return
+    given = resolve(arguments.get(0) or Unknown(), run.path)
+    added = given if isinstance(given, Sequence) else Sequence((given,))
+    known = name != "insert" and all(
+        kind_of(resolve(child, run.path)) == "module" for child in added.items
+    )
+    items = (*before.items, *added.items) if known else before.items
+    for position in range(len(before.items), len(items)):
+        run.heap.write(module.attributes, position, items[position])
+    is_open = before.open or added.open or not known
+    run.heap.write(module.attributes, "#children", Sequence(items, open=is_open))
+
+
+def _is_list(run: Run, module: Object) -> bool:
+    return isinstance(module.cls, Name) and run.apis.canonical(module.cls.name) in _LISTS
 
 
 def _keep_given(run: Run, module: Object, arguments: Arguments) -> None:

@@ -185,3 +185,56 @@ def test_the_ways_to_call_cuda(check: Check, made: str) -> None:
     dist.init_process_group("nccl")  # DDP201
     {made}  # DDP101
     """)
+
+
+LOOPED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.fc(x) + torch.zeros(2){marker}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {make}
+
+    def forward(self, x):
+        {loop}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "loop"),
+    [
+        ("self.blocks = nn.ModuleList([Block(), Block()])", "for b in self.blocks: x = b(x)"),
+        (
+            "self.blocks = nn.ModuleList(Block() for _ in range(depth))",
+            "for i, b in enumerate(self.blocks): x = b(x)",
+        ),
+        (
+            "self.blocks = nn.ModuleList(); [self.blocks.append(Block()) for _ in range(3)]",
+            "for b in self.blocks: x = b(x)",
+        ),
+        (
+            "self.blocks = nn.ModuleList(); [self.blocks.append(Block()) for _ in range(depth)]",
+            "for b, _ in zip(self.blocks, x): x = b(x)",
+        ),
+        (
+            "self.blocks = nn.ModuleList(); self.blocks.extend([Block(), Block()])",
+            "for b in self.blocks: x = b(x)",
+        ),
+        ("self.blocks = nn.Sequential(Block())", "for b in self.blocks: x = b(x)"),
+    ],
+)
+def test_a_loop_over_modules_in_a_list_calls_each(check: Check, make: str, loop: str) -> None:
+    check(LOOPED.format(make=make, loop=loop, marker="  # DDP105") + BOUND + RUN)
+
+
+def test_modules_appended_to_a_list_move_with_it(check: Check) -> None:
+    make = "self.blocks = nn.ModuleList(); self.blocks.append(Block())"
+    loop = "for b in self.blocks: x = b(x)"
+    check(LOOPED.format(make=make, loop=loop, marker=".to(x.device)") + BOUND + RUN)
