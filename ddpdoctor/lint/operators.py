@@ -53,7 +53,6 @@ OF_ASSIGNMENT: dict[type[cst.CSTNode], type[cst.CSTNode]] = {
 }
 _LONGEST_TEXT = 10_000
 _WIDE = re.compile(r"%[^a-zA-Z%]*[0-9]{5}")
-_LARGEST_NUMBER = 1 << 64
 
 
 def binary(kind: type[cst.CSTNode], left: Value, right: Value, path: Path, place: Place) -> Value:

@@ -42,7 +42,7 @@ def run_spawn(
     passes_index: bool = True,
 ) -> Value:
     """mp.spawn(target, args, nprocs): target(i, *args) in every new process."""
-    given = _items(run, arguments)
+    given = _given(run, arguments)
     if target is None:
         return Unknown()
     several = not _is_one(count)
@@ -71,11 +71,7 @@ def run_process(
     """multiprocessing.Process(target, args): one of several when a loop numbers them."""
     if target is None:
         return Object(Name("multiprocessing.Process"), {}, place)
-    items = _items(run, arguments)
-    named = resolve(keywords, run.path) if keywords is not None else None
-    entries = named.entries if isinstance(named, Dict) else {}
-    by_name = {name: value for name, value in entries.items() if isinstance(name, str)}
-    given = numbered(Arguments(items.positional, by_name, items.open))
+    given = numbered(_given(run, arguments, keywords))
     run.record("spawn", "Process", place, arguments=given)
     _run_process(run, target, given, place, alone=False)
     return Object(Name("multiprocessing.Process"), {}, place)
@@ -144,10 +140,7 @@ def run_thread(
 ) -> Value:
     """threading.Thread(target): a thread starts with no current device of its own."""
     if target is not None:
-        named = resolve(keywords, run.path) if keywords is not None else None
-        given = _items(run, arguments)
-        entries = named.entries if isinstance(named, Dict) else {}
-        in_thread(run, target, Arguments(given.positional, dict(entries), given.open), place)
+        in_thread(run, target, _given(run, arguments, keywords), place)
     return Object(Name(THREAD), {}, place)
 
 
@@ -187,7 +180,7 @@ def submit(run: Run, executor: Object, arguments: Arguments, place: Place, *, ea
     target, rest = arguments.positional[0], arguments.positional[1:]
     initializer = None
     if "#initializer" in executor.attributes:
-        given = _items(run, executor.attributes["#initargs"])
+        given = _given(run, executor.attributes["#initargs"])
         initializer = (executor.attributes["#initializer"], given)
     if not each:
         passed = Arguments(rest, arguments.named, arguments.open)
@@ -198,10 +191,12 @@ def submit(run: Run, executor: Object, arguments: Arguments, place: Place, *, ea
     return Sequence((result,), open=True)
 
 
-def _items(run: Run, arguments: Value | None) -> Arguments:
-    if arguments is None:
-        return Arguments()
-    arguments = resolve(arguments, run.path)
-    if isinstance(arguments, Sequence):
-        return Arguments(arguments.items, {}, arguments.open)
-    return Arguments(open=True)
+def _given(run: Run, arguments: Value | None, keywords: Value | None = None) -> Arguments:
+    """The arguments in a tuple and a dictionary."""
+    items = Sequence(()) if arguments is None else resolve(arguments, run.path)
+    named = None if keywords is None else resolve(keywords, run.path)
+    entries = named.entries if isinstance(named, Dict) else {}
+    by_name = {name: value for name, value in entries.items() if isinstance(name, str)}
+    if isinstance(items, Sequence):
+        return Arguments(items.items, by_name, items.open)
+    return Arguments((), by_name, open=True)
