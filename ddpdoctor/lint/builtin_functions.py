@@ -10,10 +10,10 @@ from ddpdoctor.lint.attributes import get_attribute, namespace_of, set_attribute
 from ddpdoctor.lint.branches import Dead, map_value, resolve, split, truth
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
-from ddpdoctor.lint.expressions import items_of
+from ddpdoctor.lint.iteration import items_of, iterated
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
-from ddpdoctor.lint.tensors import member_of, modules_in
+from ddpdoctor.lint.tensors import member_of
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
@@ -129,19 +129,8 @@ def _range(run: Run, arguments: Arguments, place: Place) -> Value:
     return Sequence((loop_number(),) if len(given) == 1 else (), open=True)
 
 
-def _iterated(run: Run, value: Value | None) -> Value:
-    """What a loop gets, where a class of the program, or a list of modules, says so."""
-    value = Unknown() if value is None else resolve(value, run.path)
-    if not isinstance(value, Object):
-        return value
-    if not isinstance(value.cls, Class):
-        return modules_in(run, value) or value
-    items, complete = items_of(run, value)
-    return Sequence(items, open=not complete)
-
-
 def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
-    value = _iterated(run, arguments.get(0, "iterable"))
+    value = iterated(run, arguments.get(0, "iterable"))
     if isinstance(value, Sequence) and not value.open:
         pairs = [
             Sequence((Const(position), item), "tuple") for position, item in enumerate(value.items)
@@ -153,7 +142,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
-    columns = [_iterated(run, value) for value in arguments.positional]
+    columns = [iterated(run, value) for value in arguments.positional]
     if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
         rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
         return Sequence(tuple(Sequence(row, "tuple") for row in rows))
@@ -228,7 +217,7 @@ def _next(run: Run, arguments: Arguments, place: Place) -> Value:
 
 def _iter(run: Run, arguments: Arguments, place: Place) -> Value:
     value = arguments.get(0)
-    return Sequence((), open=True) if value is None else _iterated(run, value)
+    return Sequence((), open=True) if value is None else iterated(run, value)
 
 
 def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:

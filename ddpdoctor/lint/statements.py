@@ -19,7 +19,8 @@ from ddpdoctor.lint.branches import (
     truth,
 )
 from ddpdoctor.lint.definitions import define_class, define_function
-from ddpdoctor.lint.expressions import MOST_ITEMS, binary, evaluate, items_of
+from ddpdoctor.lint.expressions import binary, evaluate
+from ddpdoctor.lint.iteration import MOST_ITEMS, items_of
 from ddpdoctor.lint.matching import run_match
 from ddpdoctor.lint.modules import import_from, import_module, import_star
 from ddpdoctor.lint.run import Run

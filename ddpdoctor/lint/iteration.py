@@ -1,0 +1,90 @@
+"""What a loop takes from a value: the items of sequences, dictionaries and objects."""
+
+from __future__ import annotations
+
+from ddpdoctor.lint.attributes import class_attribute
+from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensors import modules_in
+from ddpdoctor.lint.values import (
+    Arguments,
+    Class,
+    Const,
+    Dict,
+    Method,
+    Object,
+    Sequence,
+    Unknown,
+    Value,
+    tuple_items,
+)
+
+# Comprehensions and loops over this many known items are run item by item.
+MOST_ITEMS = 12
+_MOST_NAMED = 128  # of a dictionary or namespace: programs copy their options in a loop
+
+
+def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
+    """The items that a loop over a value takes, and whether these are all of them.
+
+    One unknown item stands for those that are not known.
+    """
+    iterated = resolve(iterated, run.path)
+    if isinstance(iterated, Sequence):
+        if len(iterated.items) <= MOST_ITEMS and not iterated.open:
+            return iterated.items, True
+        if iterated.items and all(map(_is_named, iterated.items)):
+            return _named_items(iterated.items, iterated.open)
+        return (iterated.items[:1] or (Unknown(),)), False
+    if isinstance(iterated, Dict):
+        return _named_items(tuple(Const(key) for key in iterated.entries), iterated.open)
+    if isinstance(iterated, Object):
+        return _items_of_object(run, iterated)
+    return (Unknown(),), False
+
+
+def iterated(run: Run, value: Value | None) -> Value:
+    """What enumerate(), zip() and iter() go through: of an object what it gives in a loop."""
+    value = Unknown() if value is None else resolve(value, run.path)
+    if not isinstance(value, Object):
+        return value
+    if not isinstance(value.cls, Class):
+        return modules_in(run, value) or value
+    items, complete = items_of(run, value)
+    return Sequence(items, open=not complete)
+
+
+def _is_named(item: Value) -> bool:
+    """Whether an item is one of a dictionary's: a known key, or a pair of it and a value."""
+    key = item.items[0] if isinstance(item, Sequence) and len(item.items) == 2 else item
+    return isinstance(key, Const) and isinstance(key.value, str)
+
+
+def _named_items(items: tuple[Value, ...], is_open: bool) -> tuple[tuple[Value, ...], bool]:
+    if len(items) <= _MOST_NAMED and not is_open:
+        return items, True
+    return (*items[:_MOST_NAMED], Unknown()), False
+
+
+def _items_of_object(run: Run, iterated: Object) -> tuple[tuple[Value, ...], bool]:
+    """What a loop gets from a named tuple, from modules in a list, or from an object with
+    __iter__ or __next__."""
+    items = tuple_items(iterated)
+    if items is not None:
+        return items, True
+    modules = modules_in(run, iterated)
+    if modules is not None:
+        return items_of(run, modules)
+    place = iterated.origin
+    if isinstance(iterated.cls, Class) and place is not None:
+        for name in ("__iter__", "__next__"):
+            found = class_attribute(iterated.cls, name)
+            if found is None:
+                continue
+            given = resolve(call(run, Method(iterated, found), Arguments(), place), run.path)
+            if name == "__next__":
+                return (given,), False
+            if given is not iterated:
+                return items_of(run, given)
+    return (Unknown(),), False
