@@ -59,3 +59,19 @@ def test_the_global_rank_to_its_accelerator(check):
         get_accelerator().set_device(deepspeed.comm.get_rank())  # DDP203
         """
     )
+
+
+def test_its_launcher_passes_the_local_rank(check):
+    check(
+        """
+        import deepspeed
+        from deepspeed.accelerator import get_accelerator
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        parser = deepspeed.add_config_arguments(parser)
+        args = parser.parse_args()
+        get_accelerator().set_device(args.local_rank)
+        deepspeed.init_distributed()
+        nn.Linear(2, 2).cuda()
+        """
+    )

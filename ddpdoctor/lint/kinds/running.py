@@ -38,6 +38,8 @@ from ddpdoctor.lint.values import (
 
 
 def passes(call: Call) -> Value:
+    if call.api.facts.get("launched_with_local_rank"):
+        call.run.record("launcher", call.name, call.place)
     given = call.arguments.get(0)
     return Unknown() if given is None else given
 
