@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_a_trainer_alone_is_no_sure_job(check):
     check(
@@ -84,3 +86,42 @@ def test_a_pipeline_on_a_constant_card(check):
         pipeline("fill-mask")
         """
     )
+
+
+LOADED = """
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from peft import PeftModel
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+def test_without_a_device_map_a_model_is_on_the_cpu(check):
+    check(
+        LOADED
+        + """
+DDP(AutoModel.from_pretrained("a"), device_ids=[local_rank])  # DDP304
+model = AutoModelForCausalLM.from_pretrained("a", torch_dtype=torch.half)
+optimizer = torch.optim.AdamW(model.parameters())
+optimizer.load_state_dict(torch.load("o.pt", map_location="cpu"))  # DDP107
+model.gradient_checkpointing_enable()
+model.to(local_rank)
+DDP(model, device_ids=[local_rank])
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "AutoModel.from_pretrained('a', device_map={'': local_rank})",
+        "AutoModel.from_pretrained('a', quantization_config=BitsAndBytesConfig())",
+        "AutoModel.from_pretrained('a', load_in_8bit=True)",
+        "AutoModel.from_pretrained('a', **unknown())",
+        "PeftModel.from_pretrained(unknown(), 'a')",
+        "AutoTokenizer.from_pretrained('a')",
+    ],
+)
+def test_what_may_be_on_the_gpu_already(check, model):
+    check(LOADED + f"DDP({model}, device_ids=[local_rank])")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from ddpdoctor.lint import checkpoints
 from ddpdoctor.lint.branches import leaves, map_value
@@ -10,14 +11,14 @@ from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
-from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.nn_modules import library_module, moved
+from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import (
     default_device,
     device_of,
     device_of_input,
     kind_of,
-    moved,
     new_tensor,
     settled,
 )
@@ -328,4 +329,17 @@ def device_map(call: Call) -> Value:
     given = call.argument("map")
     if given is not None:
         run.record("device_map", call.name, call.place, arguments=call.arguments, map=given)
+    elif _loads_to_cpu(call):
+        return library_module(run, call.name.rpartition(".")[0], Arguments(), call.place)
     return Object(None, {}, call.place)
+
+
+def _loads_to_cpu(call: Call) -> bool:
+    """Whether the call gives a module where modules are made by default, as none of its other
+    arguments places it."""
+    owner, facts = call.name.rpartition(".")[0], call.api.facts
+    return (
+        any(fnmatchcase(owner, name) for name in facts.get("modules", ()))
+        and not call.arguments.open
+        and not call.arguments.named.keys() & set(facts.get("places", ()))
+    )
