@@ -212,7 +212,7 @@ def subclasses(cls: Class) -> Sequence:
 
 
 def set_attribute(run: Run, receiver: Value, name: str, value: Value, place: Place) -> None:
-    from ddpdoctor.lint.tensors import attribute_was_set
+    from ddpdoctor.lint.nn_modules import attribute_was_set
 
     if isinstance(receiver, Object):
         attribute_was_set(run, receiver, name, value, place)

@@ -83,7 +83,7 @@ def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -
 def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
     """instance(...): its __call__, or a module's forward."""
     from ddpdoctor.lint.commands import run_group
-    from ddpdoctor.lint.tensors import called_module
+    from ddpdoctor.lint.nn_modules import called_module
 
     if "#kernel" in receiver.attributes:
         run.record("context", "kernel launch", place, arguments=arguments, only_started=False)
@@ -203,8 +203,8 @@ def _default(function: Function, name: str, arguments: Arguments) -> Value:
 
 def instantiate(run: Run, cls: Class, arguments: Arguments, place: Place) -> Value:
     """Makes an instance: of a dataclass by its fields, else through __init__."""
+    from ddpdoctor.lint.nn_modules import new_module
     from ddpdoctor.lint.processes import PROCESSES, numbered
-    from ddpdoctor.lint.tensors import new_module
 
     instance = Object(cls, {}, place)
     if any(name in PROCESSES for name in cls.library_bases()):

@@ -13,18 +13,10 @@ from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.nn_modules import added_to_list, library_module
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method
-from ddpdoctor.lint.tensors import (
-    added_to_list,
-    combine,
-    device_of,
-    held_in,
-    kind_of,
-    library_module,
-    meet,
-    new_tensor,
-)
+from ddpdoctor.lint.tensors import combine, device_of, held_in, kind_of, meet, new_tensor
 from ddpdoctor.lint.values import (
     Arguments,
     Attribute,

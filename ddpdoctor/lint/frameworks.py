@@ -10,8 +10,9 @@ from ddpdoctor.lint.branches import leaves, resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.nn_modules import moved
 from ddpdoctor.lint.options import call_with_options
-from ddpdoctor.lint.tensors import kind_of, moved
+from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     Arguments,
     Class,

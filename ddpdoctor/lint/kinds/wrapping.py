@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from ddpdoctor.lint.devices import as_device, is_cpu
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.tensors import (
-    device_of,
-    devices_of_parts,
-    held_in,
-    moved,
-)
+from ddpdoctor.lint.nn_modules import devices_of_parts, moved
+from ddpdoctor.lint.tensors import device_of, held_in
 from ddpdoctor.lint.values import (
     Const,
     Device,
