@@ -36,7 +36,7 @@ def finding_lines(finding: Finding, screen: Screen) -> list[str]:
     elif finding.filename:
         lines.append(f"  {style('-->', 'blue', bold=True)} {printable(finding.filename)}")
     for related in finding.related:
-        lines += place(
+        shown = place(
             ":::",
             related.filename,
             related.location,
@@ -46,6 +46,10 @@ def finding_lines(finding: Finding, screen: Screen) -> list[str]:
             screen=screen,
             colour="blue",
         )
+        is_shown = finding.location is not None and (
+            (related.filename, related.location.row) == (finding.filename, finding.location.row)
+        )
+        lines += shown[:1] if is_shown else shown
     for label, text in notes(finding):
         first, *rest = wrapped(f"  {label:<10} ", text, screen.columns)
         lines += [style(first[:13], "blue", bold=True) + first[13:], *rest]

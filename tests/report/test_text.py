@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddpdoctor.findings import Finding, Location, Severity
+from ddpdoctor.findings import Finding, Location, Related, Severity
 from ddpdoctor.report import Screen, Summary, render
 from ddpdoctor.report.excerpt import place
 from ddpdoctor.report.terminal import fit, printable, width
@@ -58,6 +58,17 @@ def test_text_report_on_a_narrow_terminal(
     snapshot("findings-narrow.txt", text)
     told = text[: text.index("Found ")]
     assert max(map(len, told.splitlines())) <= 50
+
+
+def test_a_line_is_quoted_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("x.cuda(0)\ny.cuda(0)\n")
+    finding = finding_at(path, 1, 8, 9)
+    for row, code, times in ((1, "x.cuda(0)", 1), (2, "y.cuda(0)", 2)):
+        related = (Related(str(path), Location(row, 3), "takes effect here"),)
+        told = shown(replace(finding, related=related))
+        assert f"a.py:{row}:3: takes effect here" in told
+        assert told.count(code) == times
 
 
 @pytest.mark.usefixtures("program")
