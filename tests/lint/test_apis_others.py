@@ -165,3 +165,15 @@ DDP(built.to(local_rank), device_ids=[local_rank])
 )
 def test_functions_that_may_make_none(check, value):
     check(BUILT + f"DDP({value}, device_ids=[local_rank])")
+
+
+def test_torchrec_shards_to_the_device_that_it_is_given(check):
+    check(
+        """
+        from torchrec.distributed.model_parallel import DistributedModelParallel as DMP
+        dist.init_process_group("nccl")  # DDP201
+        device = torch.device("cuda")
+        DMP(unknown(), device=device)  # DDP102
+        torch.ones(2, device=device)  # DDP102
+        """
+    )
