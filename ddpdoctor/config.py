@@ -77,7 +77,7 @@ def find_config(paths: Iterable[Path]) -> Config:
     start = Path(os.path.commonpath(absolute)) if absolute else Path.cwd()
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        if file.is_file():
+        if os.path.isfile(file):  # not Path.is_file(), which raises without permission
             section = _section(file)
             if section is not None:
                 return _config(file, section)

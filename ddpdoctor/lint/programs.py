@@ -44,7 +44,7 @@ def candidates(
     """
     found = Candidates()
     for path in dict.fromkeys(paths):
-        if path.is_dir():
+        if os.path.isdir(path):  # not Path.is_dir(), which raises without permission
             found.entries += _in_folder(path, apis, scan, excludes, found)
         elif os.path.lexists(path):
             found.files.add(str(path.absolute()))

@@ -234,6 +234,12 @@ def test_a_broken_file_in_a_folder_is_named_and_the_rest_is_judged(run: Run, fol
     assert "DDP103" in result.stdout
 
 
+def test_a_path_that_cannot_be_looked_up_is_one_clear_line(run: Run, tmp_path: Path) -> None:
+    name = "a" * 5000  # an error of the file system other than that there is none, as EACCES is
+    result = run(name, cwd=tmp_path)
+    assert result == Result(2, "", f"ddpdoctor: {name}: no such file or folder\n")
+
+
 def test_a_missing_path_is_one_clear_line(run: Run, tmp_path: Path) -> None:
     result = run("nothing.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
