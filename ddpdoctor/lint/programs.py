@@ -109,7 +109,8 @@ def _in_folder(
         if runs or (commands and os.path.realpath(file) in commands):
             scripts.append(file)
     if is_empty:
-        raise DdpdoctorError(f"{folder}: no Python file in this folder")
+        reason = found.skipped.get(folder, "no Python file in this folder")
+        raise DdpdoctorError(f"{folder}: {reason}")
     imports = Imports(apis.libraries, scan)
     return [_as_given(folder, script) for script in scripts if imports.lead_to_group(script)]
 

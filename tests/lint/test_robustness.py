@@ -129,6 +129,8 @@ def test_a_file_and_a_folder_without_permission(tmp_path: Path) -> None:
     linted = lint([tmp_path])
     assert "DDP101" in codes(linted)
     assert len(linted.skipped) == 2
+    with pytest.raises(DdpdoctorError, match="below: Permission denied"):
+        lint([tmp_path / "below"])
 
 
 # -- programs that are hard to follow -----------------------------------------------------------
