@@ -231,6 +231,16 @@ def test_what_is_imported_from_a_file_that_is_missing_is_unknown(check: Check) -
     """)
 
 
+@pytest.mark.parametrize("name", ["bind_process", "setup_gpus", "launch"])
+def test_a_function_of_a_file_that_is_missing_may_bind(check: Check, name: str) -> None:
+    check(f"""
+    from lost import {name}
+    {name}()
+    dist.init_process_group("nccl")
+    torch.ones(1).cuda()
+    """)
+
+
 def test_a_package_named_after_its_checkout(check: Check) -> None:
     check(
         "from project.setup_ import setup, GPU" + USE,
