@@ -306,7 +306,8 @@ def entry_at_choice(container: Dict, key: Unknown, otherwise: Value | None) -> V
     chosen = held.pop()[1] if otherwise is None else otherwise
     for name, value in held:
         taken = None if default is None else name == default
-        chosen = either(("==", key.key, name), taken, value, chosen)
+        asks = "is" if name is None else "=="  # as in `options.task == name`
+        chosen = either(("true", (asks, key.key, name)), taken, value, chosen)
     return chosen
 
 

@@ -428,3 +428,22 @@ if args.mode != "single":
 if args.mode in ("fsdp", "single"):
     torch.ones(1, device="cuda:0")  # DDP103
 """)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        '{"single": "cuda:0", "ddp": "cuda"}[args.mode]',
+        '{"single": "cuda:0", None: "cuda:0"}.get(args.mode, "cuda")',
+    ],
+)
+@pytest.mark.parametrize("starts", ['args.mode == "ddp"', 'args.mode in ("ddp", "fsdp")'])
+def test_what_is_looked_up_by_an_option_goes_with_the_questions_about_it(
+    check: Check, starts: str, chosen: str
+) -> None:
+    check(f"""{MODES}
+if {starts}:
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+torch.ones(1, device={chosen})
+""")
