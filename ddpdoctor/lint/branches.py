@@ -29,10 +29,11 @@ from ddpdoctor.lint.values import (
 if TYPE_CHECKING:
     from ddpdoctor.lint.run import Run
 
-# What is assumed: that the condition of a key is true or false, and what values an unknown has at
-# most, under AMONG and its key. Ask with decided().
-Path = dict[Hashable, "bool | tuple[object, ...]"]
+# What is assumed: whether the condition of a key is true, and under AMONG what values some unknowns
+# have at most, by their keys. Ask with decided().
+Path = dict[Hashable, Any]
 AMONG = "among"
+_Values = dict[Hashable, tuple[object, ...]]
 T = TypeVar("T")
 
 
@@ -140,14 +141,10 @@ def _values_of_both(value: Either, wanted: bool, path: Path) -> Path:
     sides = []
     for taken, side in ((True, value.yes), (False, value.no)):
         known = _named_values(value.key, path) if taken else {}
-        sides.append({**known, **assume(side, wanted, {**path, **known})})
+        sides.append({**known, **assume(side, wanted, {**path, **known})}.get(AMONG, {}))
     yes, no = sides
-    both: Path = {}
-    for key, values in yes.items():
-        others = no.get(key)
-        if isinstance(values, tuple) and isinstance(others, tuple):
-            both[key] = (*values, *others)
-    return both
+    both = {of: tuple(dict.fromkeys((*yes[of], *no[of]))) for of in yes if of in no}
+    return {AMONG: both} if both else {}
 
 
 def decided(key: Hashable, path: Path) -> bool | None:
@@ -155,17 +152,15 @@ def decided(key: Hashable, path: Path) -> bool | None:
 
     Where `mode == "ddp"` or `mode in ("ddp", "fsdp")` holds, `mode == "single"` does not.
     """
-    known = path.get(key)
-    if isinstance(known, bool):
+    known: bool | None = path.get(key)
+    if known is not None or AMONG not in path:
         return known
     if not isinstance(key, tuple) or len(key) != 2 or key[0] != "true":
         return None
     question = key[1]
-    if not isinstance(question, tuple):
-        return None
-    asks = len(question) == 3 and question[0] in _QUESTIONS
-    values = path.get((AMONG, question[1] if asks else question))
-    if not isinstance(values, tuple):
+    asks = isinstance(question, tuple) and len(question) == 3 and question[0] in _QUESTIONS
+    values = path[AMONG].get(question[1] if asks else question)
+    if values is None:
         return None
     answers = {_answer(question, value) if asks else bool(value) for value in values}
     return answers.pop() if len(answers) == 1 else None
@@ -191,10 +186,10 @@ def _named_values(key: Hashable, path: Path) -> Path:
             values = (value,)
         case _:
             return {}
-    before = path.get((AMONG, of))
-    if isinstance(before, tuple):
-        values = tuple(value for value in values if value in before)
-    return {(AMONG, of): values} if values else {}
+    among = path.get(AMONG, {})
+    if of in among:
+        values = tuple(value for value in values if value in among[of])
+    return {AMONG: {**among, of: values}} if values else {}
 
 
 def compatible(a: Path, b: Path) -> bool:
@@ -203,14 +198,20 @@ def compatible(a: Path, b: Path) -> bool:
 
 
 def _allows(path: Path, other: Path) -> bool:
+    limited = AMONG in path
     for key, assumed in other.items():
-        if isinstance(assumed, tuple):
-            values = path.get(key)
-            if isinstance(values, tuple) and not any(value in values for value in assumed):
-                return False
-        elif decided(key, path) is (not assumed):
+        known = path.get(key)
+        if known is None and limited:
+            known = decided(key, path)
+        if known is None or known is assumed:
+            continue
+        if key != AMONG or not _overlap(known, assumed):
             return False
     return True
+
+
+def _overlap(a: _Values, b: _Values) -> bool:
+    return all(any(value in b[of] for value in values) for of, values in a.items() if of in b)
 
 
 def resolve(value: Value, path: Path) -> Value:
