@@ -9,10 +9,11 @@ import libcst as cst
 
 from ddpdoctor.findings import Finding, Fix, Related
 from ddpdoctor.lint.apis import Apis
-from ddpdoctor.lint.branches import Dead, Path
+from ddpdoctor.lint.branches import Dead
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.commands import run_one_of
 from ddpdoctor.lint.outcome import Judged
+from ddpdoctor.lint.paths import Path
 from ddpdoctor.lint.positions import Range, positions, source_text
 from ddpdoctor.lint.project import Project
 from ddpdoctor.lint.rule import Draft, all_rules

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 
-from ddpdoctor.lint.branches import or_else, resolve
 from ddpdoctor.lint.library_values import named_value, of_library
 from ddpdoctor.lint.modules import module_attribute
+from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -7,10 +7,11 @@ from typing import Any
 
 from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.attributes import get_attribute, namespace_of, set_attribute
-from ddpdoctor.lint.branches import Dead, map_value, resolve, split, truth
+from ddpdoctor.lint.branches import Dead, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
 from ddpdoctor.lint.iteration import items_of, iterated
+from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
 from ddpdoctor.lint.tensors import member_of

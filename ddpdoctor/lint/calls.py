@@ -5,8 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from ddpdoctor.lint.attributes import AttributeOfUnknown, bind_method, class_attribute
-from ddpdoctor.lint.branches import resolve, split
+from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.definitions import field_default
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import MOST_DEPTH, Cost, Frame, Run
 from ddpdoctor.lint.values import (
     Arguments,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import Const, Dict, Object, Place, Sequence, Unknown, Value
 

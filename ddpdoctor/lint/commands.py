@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Values
 
-from ddpdoctor.lint.branches import fork, resolve
+from ddpdoctor.lint.branches import fork
 from ddpdoctor.lint.options import call_with_options
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.natives import copied, native_method
 from ddpdoctor.lint.options import NAMESPACE, as_default, call_with_options
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Arguments,

@@ -8,7 +8,7 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint.attributes import class_attribute, subclasses
-from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.values import (
     Arguments,

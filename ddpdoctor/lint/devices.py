@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import Path, map_value
+from ddpdoctor.lint.paths import Path, map_value
 from ddpdoctor.lint.values import (
     Const,
     Device,

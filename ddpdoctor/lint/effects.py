@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from ddpdoctor.lint import checkpoints, environment, hydra
 from ddpdoctor.lint.apis import Api
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.devices import as_device
@@ -14,6 +13,7 @@ from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, r
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.nn_modules import added_to_list, library_module
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method
 from ddpdoctor.lint.tensors import combine, device_of, held_in, kind_of, meet, new_tensor

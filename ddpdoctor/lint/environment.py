@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import leaves, or_else, resolve
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.paths import leaves, or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -10,11 +10,13 @@ import libcst as cst
 
 from ddpdoctor.lint import checkpoints, environment, operators
 from ddpdoctor.lint.attributes import class_attribute, get_attribute, has_builtin
-from ddpdoctor.lint.branches import compare, fork, negate, resolve, split, truth
+from ddpdoctor.lint.branches import fork, split
 from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.comparisons import compare, negate
 from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.iteration import items_of
 from ddpdoctor.lint.modules import import_module
+from ddpdoctor.lint.paths import resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import combine
 from ddpdoctor.lint.values import (

@@ -6,12 +6,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.attributes import class_attribute, get_attribute
-from ddpdoctor.lint.branches import leaves, resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.library_values import named_value
 from ddpdoctor.lint.nn_modules import moved
 from ddpdoctor.lint.options import call_with_options
+from ddpdoctor.lint.paths import leaves, resolve
 from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     Arguments,

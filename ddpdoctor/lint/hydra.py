@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ddpdoctor.lint import environment, operators
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.config_objects import read_config, read_yaml
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.options import NAMESPACE, as_option, call_with_options, gives_first_argument
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.spelled_names import by_dotted_path

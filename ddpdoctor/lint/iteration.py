@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.nn_modules import modules_in
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Arguments,

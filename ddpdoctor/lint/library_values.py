@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import map_value
+from ddpdoctor.lint.paths import map_value
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Const,

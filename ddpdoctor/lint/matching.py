@@ -8,8 +8,10 @@ from collections.abc import Sequence as Items
 import libcst as cst
 
 from ddpdoctor.lint import operators
-from ddpdoctor.lint.branches import compare, fork, resolve
+from ddpdoctor.lint.branches import fork
+from ddpdoctor.lint.comparisons import compare
 from ddpdoctor.lint.expressions import evaluate
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.targets import assign
 from ddpdoctor.lint.values import FALSE, Const, Dict, Sequence, Unknown, Value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.library_values import of_library
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module, Unreadable
 from ddpdoctor.lint.values import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ddpdoctor.lint import checkpoints, operators
-from ddpdoctor.lint.branches import or_else, resolve
+from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -4,9 +4,9 @@ meet."""
 from __future__ import annotations
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import map_value, resolve
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.paths import map_value, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import (
     CPU,

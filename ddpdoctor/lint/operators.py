@@ -10,7 +10,7 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint.branches import Path, map_value, resolve
+from ddpdoctor.lint.paths import Path, map_value, resolve
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,

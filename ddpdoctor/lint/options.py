@@ -7,8 +7,8 @@ from typing import Any
 
 import libcst as cst
 
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.branches import Dead
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.iteration import items_of
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.trace import Process
 from ddpdoctor.lint.values import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ddpdoctor.lint.branches import resolve
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.values import Device, Dict, Index, Object, Role, Scope, Value
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from ddpdoctor.lint.apis import Apis
-    from ddpdoctor.lint.branches import Path
+    from ddpdoctor.lint.paths import Path
     from ddpdoctor.lint.project import Project
     from ddpdoctor.lint.sources import Module
 

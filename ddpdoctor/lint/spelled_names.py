@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from ddpdoctor.lint.attributes import get_attribute
-from ddpdoctor.lint.branches import resolve, split
+from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.expressions import look_up
 from ddpdoctor.lint.modules import absolute, import_module
 from ddpdoctor.lint.operators import entry_at_choice
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     Arguments,

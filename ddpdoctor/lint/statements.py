@@ -10,19 +10,14 @@ from typing import Any
 import libcst as cst
 
 from ddpdoctor.lint import environment, operators
-from ddpdoctor.lint.branches import (
-    Dead,
-    assume,
-    fork,
-    map_value,
-    negate,
-    truth,
-)
+from ddpdoctor.lint.branches import Dead, fork
+from ddpdoctor.lint.comparisons import negate
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import binary, evaluate
 from ddpdoctor.lint.iteration import MOST_ITEMS, items_of
 from ddpdoctor.lint.matching import run_match
 from ddpdoctor.lint.modules import import_from, import_module, import_star
+from ddpdoctor.lint.paths import assume, map_value, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.targets import assign, bind, delete
 from ddpdoctor.lint.values import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ddpdoctor.lint import config_objects, ini_files, operators, spelled_names
 from ddpdoctor.lint.attributes import get_attribute
-from ddpdoctor.lint.branches import Dead, resolve
+from ddpdoctor.lint.branches import Dead
 from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.config_objects import Standard
@@ -18,6 +18,7 @@ from ddpdoctor.lint.options import (
     new_parser,
     parser_method,
 )
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.processes import (
     EXECUTOR,
     PROCESSES,

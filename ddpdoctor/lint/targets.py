@@ -8,8 +8,9 @@ import libcst as cst
 
 from ddpdoctor.lint import checkpoints, environment, operators
 from ddpdoctor.lint.attributes import set_attribute
-from ddpdoctor.lint.branches import resolve, split
+from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.expressions import evaluate
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import leaves, map_value, resolve
 from ddpdoctor.lint.devices import is_cpu
+from ddpdoctor.lint.paths import leaves, map_value, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,

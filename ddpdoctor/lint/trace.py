@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ddpdoctor.lint.branches import Path, compatible, leaves, resolve
 from ddpdoctor.lint.gpu_counts import has_one_gpu
+from ddpdoctor.lint.paths import Path, compatible, leaves, resolve
 from ddpdoctor.lint.values import (
     Arguments,
     Const,

@@ -8,10 +8,10 @@ from collections.abc import Sequence as Items
 import libcst as cst
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import bind_parameters, call, run_frame
 from ddpdoctor.lint.expressions import evaluate, evaluate_arguments
 from ddpdoctor.lint.kinds.process import end_block, start_block
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.targets import assign
 from ddpdoctor.lint.values import (

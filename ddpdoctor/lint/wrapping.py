@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.trace import Event
 from ddpdoctor.lint.values import Dict, Sequence, Value
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from ddpdoctor.lint import checkpoints
-from ddpdoctor.lint.branches import leaves, map_value
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.library_values import named_value
 from ddpdoctor.lint.nn_modules import library_module, moved
+from ddpdoctor.lint.paths import leaves, map_value
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import (
     default_device,

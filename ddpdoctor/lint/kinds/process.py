@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.branches import assume, compare, leaves, map_value, resolve
+from ddpdoctor.lint.comparisons import compare
 from ddpdoctor.lint.devices import as_device, is_cuda
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.paths import assume, leaves, map_value, resolve
 from ddpdoctor.lint.run import UNBOUND, Run
 from ddpdoctor.lint.trace import DEFAULT_BACKEND
 from ddpdoctor.lint.values import (

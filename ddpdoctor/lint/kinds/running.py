@@ -7,7 +7,6 @@ from collections.abc import Callable
 import libcst as cst
 
 from ddpdoctor.lint.attributes import class_attribute
-from ddpdoctor.lint.branches import resolve
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.commands import add_command, new_group, run_component
 from ddpdoctor.lint.expressions import evaluate
@@ -21,6 +20,7 @@ from ddpdoctor.lint.options import (
     gives_first_argument,
     parse_into_dataclasses,
 )
+from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.processes import run_executor, run_job, run_process, run_spawn, run_thread
 from ddpdoctor.lint.values import (
     Arguments,

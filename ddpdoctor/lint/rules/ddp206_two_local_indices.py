@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ddpdoctor.findings import Severity
-from ddpdoctor.lint.branches import Path, compatible
+from ddpdoctor.lint.paths import Path, compatible
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Index, Role

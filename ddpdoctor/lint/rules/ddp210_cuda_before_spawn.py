@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddpdoctor.lint.branches import compatible
+from ddpdoctor.lint.paths import compatible
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 
