@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tokenize
 from functools import lru_cache
 
@@ -13,15 +14,23 @@ _TAB = 4
 _CUT = "..."
 
 
-@lru_cache(maxsize=64)
 def source_lines(filename: str) -> tuple[str, ...]:
     """The lines of a source file as Python counts them; none where it cannot be read as text."""
+    try:
+        status = os.stat(filename)
+    except (OSError, ValueError):  # gone, null in name
+        return ()
+    return _lines(os.path.abspath(filename), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _lines(filename: str, *version: int) -> tuple[str, ...]:
     try:
         with tokenize.open(filename) as file:
             # Not splitlines(): Python ends a line at \n, \r\n and \r alone, while a form feed or
             # U+2028 stays inside one.
             return tuple(file.read().split("\n"))
-    except (OSError, SyntaxError, ValueError):  # gone, an unknown coding, undecodable, null in name
+    except (OSError, SyntaxError, ValueError):  # gone, an unknown coding, undecodable
         return ()
 
 

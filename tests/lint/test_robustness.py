@@ -428,6 +428,8 @@ def mutants(draw: st.DrawFn) -> tuple[Path, str]:
             spans = statements(source)
         except (SyntaxError, ValueError):
             break
+        if not spans:
+            break
         first, last, column = draw(st.sampled_from(spans))
         lines = source.split("\n")
         how = draw(st.sampled_from(["delete", "duplicate", "swap", "word", "word", "word"]))

@@ -60,6 +60,14 @@ def test_text_report_on_a_narrow_terminal(
     assert max(map(len, told.splitlines())) <= 50
 
 
+def test_a_line_is_quoted_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, folder in enumerate(("one", "two", "one")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        Path("a.py").write_text(f"x.cuda({number})  # in {folder}\n")
+        assert f"x.cuda({number})  # in {folder}" in shown(finding_at(Path("a.py"), 1, 1, 2))
+
+
 def test_a_line_is_quoted_once(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("x.cuda(0)\ny.cuda(0)\n")
