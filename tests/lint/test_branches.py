@@ -447,3 +447,22 @@ if {starts}:
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 torch.ones(1, device={chosen})
 """)
+
+
+def test_a_choice_is_the_same_in_small_letters(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--launcher", default="None")
+    parser.add_argument("--device", default=" CUDA:1 ")  # DDP103
+    args = parser.parse_args()
+    if args.launcher == "none":
+        args.distributed = False
+    else:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("nccl")
+    if args.launcher.lower() == "none":
+        torch.ones(1).cuda(0)
+    else:
+        torch.ones(1).cuda(1)  # DDP103
+        torch.ones(1).to(args.device.strip().lower())
+    """)
