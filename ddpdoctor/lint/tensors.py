@@ -195,9 +195,13 @@ def _device_of_state(run: Run, name: str, module: Value | None) -> str | None:
 def held_in(value: Value) -> list[Object]:
     """The tensors and modules in a value and the containers it is made of."""
     found: list[Object] = []
+    seen: set[int] = set()  # a list may hold itself
     stack = [value]
     while stack and len(found) < 32:
         item = stack.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
         if isinstance(item, Object):
             found.append(item)
         elif isinstance(item, Sequence):
