@@ -140,7 +140,7 @@ HARD = {
     "recursion": "def f(n):\n    return f(n + 1) + g(n)\ndef g(n):\n    return f(n)\nf(0)\n",
     "a class of itself": "class A: pass\nclass A(A): pass\nA.B = A\nA()\n",
     "a list in itself": "x = []\nx.append(x)\nx += [x]\nprint(x == x, str(x))\nd = {}\nd[0] = d\n",
-    "a list of tensors in itself": "import torch\nx = []\nx.append(x)\nx.append({0: x})\ntorch.cat(x)\n",
+    "tensors in themselves": "import torch\nx = []\nx.append(x)\nx.append({0: x})\ntorch.cat(x)\n",
     "a dictionary in itself": "from torch import nn\nd = {'a': 1}\nd['d'] = d\nd[x] = d\n"
     "d.update(d)\ne = dict(d)\nnn.Linear(1, 1).load_state_dict(d)\nprint({**d} == e, d)\n",
     "an endless generator": "def f():\n    while 1:\n        yield f\n"
