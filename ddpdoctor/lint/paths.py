@@ -177,7 +177,10 @@ def _named_values(key: Hashable, path: Path) -> Path:
 
 def compatible(a: Path, b: Path) -> bool:
     """Whether two paths can be one run: no condition is assumed both ways."""
-    return _allows(a, b) and _allows(b, a)
+    if len(a) > len(b):
+        a, b = b, a
+    # The shorter one names every condition that both do; what it limits may decide the others.
+    return _allows(b, a) and (AMONG not in a or _allows(a, b))
 
 
 def _allows(path: Path, other: Path) -> bool:
