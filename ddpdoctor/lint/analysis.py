@@ -21,7 +21,7 @@ from ddpdoctor.lint.run import MOST_FILES, Frame, Run
 from ddpdoctor.lint.sources import Module
 from ddpdoctor.lint.statements import execute
 from ddpdoctor.lint.suppressions import unsuppressed
-from ddpdoctor.lint.values import Arguments, Function, Object, Place
+from ddpdoctor.lint.values import Arguments, Const, Function, Object, Place
 
 
 def judge(entry: Module, project: Project, apis: Apis, codes: Iterable[str]) -> Judged:
@@ -87,6 +87,7 @@ def _trace(entry: Module, project: Project, apis: Apis, *, torchrun: bool) -> Ru
     tree = entry.tree()
     project.forget_runs()
     run = Run(project, apis, entry, torchrun=torchrun)
+    run.imported[entry] = Const(True)
     entry.state = "done"
     run.frames.append(Frame(entry, entry.scope))
     try:

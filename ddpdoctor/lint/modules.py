@@ -86,14 +86,15 @@ def module_attribute(run: Run, module: Module, name: str) -> Value:
 
 
 def _load(run: Run, module: Module) -> None:
-    """Runs a module's body, once; a circular import sees what is there so far."""
+    """Runs a module's body, once on every path; a circular import sees what is there so far."""
     from ddpdoctor.lint.statements import execute
 
-    if module.state != "new":
+    if resolve(run.imported.get(module, MISSING), run.path) is not MISSING:
         return
-    run.files += 1
+    run.files += module.state == "new"
     if len(run.frames) > _MOST_DEPTH or run.files > MOST_FILES:
         return
+    run.heap.write(run.imported, module, Const(True))
     module.state = "running"
     try:
         tree = module.tree()

@@ -101,6 +101,7 @@ class Run:
         self.environment = Dict({}, open=True)
         self.of_unknown: dict[Any, Value] = {}  # attributes set on values that are not known
         self.search_path = Sequence((), open=True)
+        self.imported: dict[Any, Value] = {}  # what is known of each module of the project
         self.problems: dict[Module, str] = {}
         self.steps = 0
         self.costs: dict[int, Cost] = {}  # by the id of a function's body
