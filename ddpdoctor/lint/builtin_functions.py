@@ -110,7 +110,8 @@ def _len(run: Run, arguments: Arguments, place: Place) -> Value:
     if isinstance(value, Sequence):
         if not value.open:
             return Const(len(value.items))
-        if value.items and isinstance(value.items[0], Index):
+        first = value.items[0] if value.items else None
+        if isinstance(first, Index) and first.role is Role.PHYSICAL:
             return Index(Role.DEVICES)
     if isinstance(value, Dict) and not value.open:
         return Const(len(value.entries))

@@ -245,4 +245,5 @@ def _construct_library_base(
         if api is not None and api.does in ("framework", "command_line", "group", "bind"):
             made = call_library(run, base, arguments, place)
             if isinstance(made, Object):
-                instance.attributes.update(made.attributes)
+                for name, value in made.attributes.items():
+                    run.heap.write(instance.attributes, name, value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.paths import resolve
+from collections.abc import Iterator
+
+from ddpdoctor.lint.paths import leaves
 from ddpdoctor.lint.run import Run
-from ddpdoctor.lint.values import Const, Dict, Object, Place, Sequence, Unknown, Value
+from ddpdoctor.lint.values import MISSING, Const, Dict, Object, Place, Sequence, Unknown, Value
 
 
 def load_of(run: Run, value: Value | None) -> Const | None:
     """The "load" event that a value comes from, or that something in it does."""
-    return None if value is None else _load_in(run, value, set())
+    return None if value is None else next(_loads_in(run, value, set()), None)
 
 
 def keep(run: Run, container: Value, value: Value | None) -> None:
@@ -18,16 +20,16 @@ def keep(run: Run, container: Value, value: Value | None) -> None:
     if load is None:
         return
     if isinstance(container, Dict):
-        container.loaded = Object(None, {"#load": load}, load.origin)
+        run.heap.write(container.cell, "loaded", Object(None, {"#load": load}, load.origin))
     elif isinstance(container, Object):
         run.heap.write(container.attributes, "#load", load)
 
 
 def use(run: Run, value: Value | None, place: Place) -> None:
     """Notes a value that is copied into a model."""
-    load = load_of(run, value)
-    if load is not None:
-        load.value.detail["used"].append(place)
+    if value is not None:
+        for load in _loads_in(run, value, set()):
+            load.value.detail["used"].append(place)
 
 
 def part(loaded: Object, method: str) -> Value:
@@ -43,19 +45,16 @@ def part(loaded: Object, method: str) -> Value:
     return loaded
 
 
-def _load_in(run: Run, value: Value, seen: set[int]) -> Const | None:
+def _loads_in(run: Run, value: Value, seen: set[int]) -> Iterator[Const]:
     """seen: the dictionaries that were looked into, since one can hold itself."""
-    value = resolve(value, run.path)
-    if isinstance(value, Object):
-        event = resolve(value.attributes.get("#load", Unknown()), run.path)
-        return event if isinstance(event, Const) else None
-    if isinstance(value, Dict) and id(value) not in seen:
-        seen.add(id(value))
-        for held in (value.loaded, *value.entries.values()):
-            load = None if held is None else _load_in(run, held, seen)
-            if load is not None:
-                return load
-    return None
+    for leaf, _ in leaves(value, run.path):
+        if isinstance(leaf, Object):
+            held = leaf.attributes.get("#load", MISSING)
+            yield from (load for load, _ in leaves(held, run.path) if isinstance(load, Const))
+        elif isinstance(leaf, Dict) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            for part in (leaf.loaded, *leaf.entries.values()):
+                yield from _loads_in(run, part, seen)
 
 
 # Of tensors and texts: numbers and truths.

@@ -104,7 +104,7 @@ def _with_option(run: Run, option: Object, function: Value) -> Value:
     """A click-style option: the parameter of its name has the option as its default."""
     name = option.attributes["#option"]
     if isinstance(function, Function) and isinstance(name, Const):
-        function.defaults = {**function.defaults, name.value: option.attributes["#value"]}
+        run.heap.write(function.defaults, name.value, option.attributes["#value"])
     return function
 
 

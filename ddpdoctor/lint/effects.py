@@ -12,6 +12,7 @@ from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.natives import SPELLINGS, spelled
 from ddpdoctor.lint.nn_modules import added_to_list, library_module
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
@@ -142,8 +143,8 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
         return checkpoints.part(receiver, name)
-    if isinstance(receiver, Unknown) and name in _SPELLINGS:
-        return _spelled(receiver, name)
+    if isinstance(receiver, Unknown) and name in SPELLINGS:
+        return spelled(receiver, name)
     escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
 
@@ -173,17 +174,6 @@ def _library_classes(receiver: Value) -> list[str]:
 
 _MEMBERS = ("parameters", "named_parameters", "buffers", "children", "modules", "state_dict")
 _SAME = ("train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply")
-
-
-# A word that the user chooses stays the same choice, in small letters or without the spaces.
-_SPELLINGS = ("lower", "casefold", "strip")
-
-
-def _spelled(word: Unknown, method: str) -> Unknown:
-    default = word.default
-    if isinstance(default, Const) and isinstance(default.value, str):
-        default = Const(getattr(default.value, method)(), default.origin)
-    return Unknown(word.key, default=default, given=word.given, origin=word.origin)
 
 
 # These take a tensor from any device: they copy it, or look at its shape only.

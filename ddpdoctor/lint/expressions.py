@@ -344,25 +344,21 @@ def _items(run: Run, elements: Any, kind: str) -> Sequence:
 
 
 def _dict(run: Run, node: cst.Dict) -> Value:
-    result = Dict({})
+    entries: dict[Any, Value] = {}
+    open_ended = False
     for element in node.elements:
         value = evaluate(run, element.value)
         if isinstance(element, cst.StarredDictElement):
             value = resolve(value, run.path)
             if isinstance(value, Dict):
-                result.entries.update(value.entries)
-                result.open = result.open or value.open
-            else:
-                result.open = True
-            continue
-        if not isinstance(element, cst.DictElement):
-            continue
-        key = resolve(evaluate(run, element.key), run.path)
-        if isinstance(key, Const):
-            result.entries[key.value] = value
-        else:
-            result.open = True
-    return result
+                entries.update(value.entries)
+            open_ended = open_ended or not isinstance(value, Dict) or value.open
+        elif isinstance(element, cst.DictElement):
+            key = resolve(evaluate(run, element.key), run.path)
+            if isinstance(key, Const):
+                entries[key.value] = value
+            open_ended = open_ended or not isinstance(key, Const)
+    return Dict(entries, open=open_ended)
 
 
 def _lambda(run: Run, node: cst.Lambda) -> Value:
@@ -423,12 +419,12 @@ def _dict_comprehension(run: Run, node: cst.DictComp) -> Value:
         if isinstance(key, Const):
             result.entries[key.value] = value
         else:
-            result.open = True
+            run.heap.write(result.cell, "open", True)
             checkpoints.keep(run, result, value)
         return value
 
-    made = _comprehend(run, node.for_in, element, "list")
-    result.open = result.open or made.open
+    if _comprehend(run, node.for_in, element, "list").open:
+        run.heap.write(result.cell, "open", True)
     return result
 
 

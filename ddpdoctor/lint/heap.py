@@ -64,6 +64,8 @@ class Heap:
             on_yes = yes[place][2] if place in yes else old
             on_no = no[place][2] if place in no else old
             self._set(cell, name, join_raw(key, default, on_yes, on_no))
+            if isinstance(on_yes, tuple) and isinstance(on_no, tuple) and len(on_yes) != len(on_no):
+                self._set(cell, "open", True)  # a list that is longer on one side
 
     def _set(self, cell: Cell, key: Any, value: Any) -> None:
         if value is MISSING:
@@ -73,13 +75,16 @@ class Heap:
 
 
 def join_raw(key: Hashable, default: bool | None, yes: Any, no: Any) -> Any:
-    """Joins two values, or two tuples of items position by position (the longer one leads)."""
+    """Joins two values, two tuples of items position by position (the longer one leads), or two
+    facts of which each side may have found one."""
     if isinstance(yes, Value) and isinstance(no, Value):
         return either(key, default, yes, no)
     if isinstance(yes, tuple) and isinstance(no, tuple):
         pairs = zip(yes, no, strict=False)
         rest = yes[len(no) :] or no[len(yes) :]
         return (*(either(key, default, a, b) for a, b in pairs), *rest)
+    if isinstance(yes, bool) and isinstance(no, bool):
+        return yes or no
     return yes if no is MISSING else no
 
 

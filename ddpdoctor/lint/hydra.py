@@ -55,7 +55,7 @@ def main(call: Call) -> Value:
         node = call.run.of_unknown.get((_STORE, name.value), Unknown())
         config = call_with_options(call.run, resolve(node, call.run.path), call.place)
 
-    return gives_first_argument(lambda parameter: config)
+    return gives_first_argument(call.run, lambda parameter: config)
 
 
 def _folders(module: Module, path: str) -> list[Path]:

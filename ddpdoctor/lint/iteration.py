@@ -12,6 +12,7 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Dict,
+    Index,
     Method,
     Object,
     Sequence,
@@ -36,7 +37,7 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
             return iterated.items, True
         if iterated.items and all(map(_is_named, iterated.items)):
             return _named_items(iterated.items, iterated.open)
-        return (iterated.items[:1] or (Unknown(),)), False
+        return _different(iterated.items) or (Unknown(),), False
     if isinstance(iterated, Dict):
         return _named_items(tuple(Const(key) for key in iterated.entries), iterated.open)
     if isinstance(iterated, Object):
@@ -53,6 +54,15 @@ def iterated(run: Run, value: Value | None) -> Value:
         return modules_in(run, value) or value
     items, complete = items_of(run, value)
     return Sequence(items, open=not complete)
+
+
+def _different(items: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The first of many items, which stands for the others, and what each does otherwise: of a
+    list of functions or objects, all that are known."""
+    kinds = (Const, Index, Unknown)
+    if any(isinstance(item, kinds) for item in items) or len(items) > MOST_ITEMS:
+        return items[:1]
+    return tuple({id(item): item for item in items}.values())
 
 
 def _is_named(item: Value) -> bool:

@@ -24,6 +24,8 @@ from ddpdoctor.lint.values import (
     Value,
 )
 
+_MOST_ITEMS = 64  # of a list: nothing is asked of a longer one, item by item
+
 
 def native_method(run: Run, receiver: Value, name: str) -> Value | None:
     """A bound method of a built-in value, or None where it has none that matters."""
@@ -41,6 +43,14 @@ def native_method(run: Run, receiver: Value, name: str) -> Value | None:
     if method is None:
         return Native(lambda arguments, place: Unknown())
     return Native(lambda arguments, place: method(run, receiver, arguments, place))
+
+
+def spelled(word: Unknown, method: str) -> Unknown:
+    """What one of SPELLINGS makes of a word that is not known."""
+    default = word.default
+    if isinstance(default, Const) and isinstance(default.value, str):
+        default = Const(getattr(default.value, method)(), default.origin)
+    return Unknown(word.key, default=default, given=word.given, origin=word.origin)
 
 
 def copied(run: Run, value: Value, depth: int = 0) -> Value:
@@ -62,16 +72,24 @@ def copied(run: Run, value: Value, depth: int = 0) -> Value:
 
 def _append(run: Run, receiver: Sequence, arguments: Arguments, place: Place) -> Value:
     item = arguments.get(0) or Unknown()
-    if len(receiver.items) < 64:
-        run.heap.write(receiver.cell, "items", (*receiver.items, item))
+    _add(run, receiver, (item,))
     return Const(None)
 
 
 def _extend(run: Run, receiver: Sequence, arguments: Arguments, place: Place) -> Value:
     more = resolve(arguments.get(0) or Unknown(), run.path)
     if isinstance(more, Sequence):
-        run.heap.write(receiver.cell, "items", (*receiver.items, *more.items)[:64])
+        _add(run, receiver, more.items)
+    if not isinstance(more, Sequence) or more.open:
+        run.heap.write(receiver.cell, "open", True)
     return Const(None)
+
+
+def _add(run: Run, receiver: Sequence, items: tuple[Value, ...]) -> None:
+    items = (*receiver.items, *items)
+    run.heap.write(receiver.cell, "items", items[:_MOST_ITEMS])
+    if len(items) > _MOST_ITEMS:
+        run.heap.write(receiver.cell, "open", True)
 
 
 def _insert(run: Run, receiver: Sequence, arguments: Arguments, place: Place) -> Value:
@@ -120,7 +138,7 @@ def _dict_setdefault(run: Run, receiver: Dict, arguments: Arguments, place: Plac
     key = resolve(arguments.get(0) or Unknown(), run.path)
     value = arguments.get(1) or Const(None)
     if not isinstance(key, Const):
-        receiver.open = True
+        run.heap.write(receiver.cell, "open", True)
         return Unknown()
     held = receiver.entries.get(key.value, MISSING)
     if held is MISSING:
@@ -137,7 +155,7 @@ def _dict_update(run: Run, receiver: Dict, arguments: Arguments, place: Place) -
     elif isinstance(given, Object) and "#load" not in given.attributes:
         entries = {**given.attributes, **entries}
     if arguments.open or isinstance(given, Unknown) or (isinstance(given, Dict) and given.open):
-        receiver.open = True
+        run.heap.write(receiver.cell, "open", True)
     checkpoints.keep(run, receiver, given)
     for key, value in entries.items():
         run.heap.write(receiver.entries, key, value)
@@ -153,9 +171,7 @@ def _dict_pop(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> V
 
 
 def _dict_copy(held: Dict) -> Dict:
-    result = Dict(dict(held.entries), open=held.open)
-    result.loaded = held.loaded
-    return result
+    return Dict(dict(held.entries), open=held.open, loaded=held.loaded)
 
 
 def _dict_items(run: Run, receiver: Dict, arguments: Arguments, place: Place) -> Value:
@@ -164,8 +180,9 @@ def _dict_items(run: Run, receiver: Dict, arguments: Arguments, place: Place) ->
         for key, value in receiver.entries.items()
         if value is not MISSING
     )
-    if receiver.loaded is not None:
-        pairs = (Sequence((Unknown(), receiver.loaded), "tuple"), *pairs)
+    loaded = resolve(receiver.loaded, run.path)
+    if loaded is not MISSING:
+        pairs = (Sequence((Unknown(), loaded), "tuple"), *pairs)
     return Sequence(pairs, open=receiver.open)
 
 
@@ -307,5 +324,7 @@ def _open_path(run: Run, receiver: Value, arguments: Arguments, place: Place) ->
 
 
 _TEXT.update({"open": _open_path, "read_text": _open_path})
-_TEXT.update({name: _or_same(name) for name in ("strip", "lower", "upper", "rstrip", "lstrip")})
+# A word that the user chooses stays the same choice, in small letters or without the spaces.
+SPELLINGS = ("lower", "casefold", "strip")
+_TEXT.update({name: _or_same(name) for name in (*SPELLINGS, "upper", "rstrip", "lstrip")})
 _TEXT["__str__"] = _same_text

@@ -232,15 +232,14 @@ def call_with_options(run: Run, target: Value, place: Place) -> Value:
     return instance
 
 
-def gives_first_argument(make: Callable[[cst.Param], Value]) -> Native:
+def gives_first_argument(run: Run, make: Callable[[cst.Param], Value]) -> Native:
     """A decorator that makes the first argument of its function from the command line."""
 
     def decorate(arguments: Arguments, place: Place) -> Value:
         function = arguments.get(0) or Unknown()
         if isinstance(function, Function):
             for parameter in function.parameters.params[:1]:
-                made = {parameter.name.value: make(parameter)}
-                function.defaults = {**function.defaults, **made}
+                run.heap.write(function.defaults, parameter.name.value, make(parameter))
         return function
 
     return Native(decorate)

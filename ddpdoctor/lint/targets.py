@@ -96,7 +96,7 @@ def _assign_item(run: Run, container: Value, target: cst.Subscript, value: Value
     elif isinstance(key, Const) and isinstance(container, Dict):
         _write_item(run, container.entries, key.value, value)
     elif isinstance(container, Dict):
-        container.open = True  # from now on it may hold any key
+        run.heap.write(container.cell, "open", True)  # from now on it may hold any key
         checkpoints.keep(run, container, value)
     elif isinstance(key, Const) and isinstance(container, Object):
         _write_item(run, container.attributes, key.value, value)

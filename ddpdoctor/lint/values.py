@@ -267,22 +267,34 @@ class Object(Value):
 
 
 class Dict(Value):
-    """A dictionary with constant keys. open: it may hold more than is known; loaded: a part of a
-    checkpoint that stands for what it holds of one under keys that are not known."""
+    """A dictionary with constant keys. cell: holds under "open" whether there may be more than is
+    known, and under "loaded" a part of a checkpoint that stands for what it holds of one under keys
+    that are not known."""
 
-    __slots__ = ("entries", "loaded", "open")
+    __slots__ = ("cell", "entries")
 
-    def __init__(self, entries: dict[Any, Value], *, open: bool = False) -> None:
+    def __init__(
+        self, entries: dict[Any, Value], *, open: bool = False, loaded: Value = MISSING
+    ) -> None:
         self.entries = entries
-        self.open = open
-        self.loaded: Value | None = None
+        self.cell: dict[Any, Any] = {"open": open, "loaded": loaded}
         self.origin = None
+
+    @property
+    def open(self) -> bool:
+        return bool(self.cell["open"])
+
+    @property
+    def loaded(self) -> Value:
+        loaded: Value = self.cell.get("loaded", MISSING)
+        return loaded
 
 
 class Sequence(Value):
-    """A list, tuple or set. cell: holds the items under "items"; open: there may be more."""
+    """A list, tuple or set. cell: holds the items under "items", and under "open" whether there
+    may be more."""
 
-    __slots__ = ("cell", "kind", "open", "uid")
+    __slots__ = ("cell", "kind", "uid")
 
     def __init__(
         self,
@@ -292,9 +304,8 @@ class Sequence(Value):
         open: bool = False,
         origin: Place | None = None,
     ) -> None:
-        self.cell: dict[Any, Any] = {"items": items}
+        self.cell: dict[Any, Any] = {"items": items, "open": open}
         self.kind = kind
-        self.open = open
         self.origin = origin
         self.uid = next(_fresh)
 
@@ -302,6 +313,10 @@ class Sequence(Value):
     def items(self) -> tuple[Value, ...]:
         items: tuple[Value, ...] = self.cell["items"]
         return items
+
+    @property
+    def open(self) -> bool:
+        return bool(self.cell["open"])
 
 
 class Function(Value):

@@ -466,3 +466,159 @@ def test_a_choice_is_the_same_in_small_letters(check: Check) -> None:
         torch.ones(1).cuda(1)  # DDP103
         torch.ones(1).to(args.device.strip().lower())
     """)
+
+
+BOUND = (
+    FLAG
+    + """
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+name = next(iter(sys.argv))
+model = nn.Linear(1, 1).cuda()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        """
+state = {}
+if args.distributed:
+    state[name] = torch.load("a.pt")
+    sys.exit()
+model.load_state_dict(state)
+        """,
+        """
+state = {}
+if args.distributed:
+    state[name] = torch.load("a.pt")
+else:
+    model.load_state_dict(state)
+        """,
+        """
+state = {}
+for name in sys.argv:
+    if args.distributed:
+        state[name] = torch.load("a.pt")  # DDP104
+model.load_state_dict(state)
+        """,
+        """
+if len(sys.argv) > 2:
+    state = torch.load("a.pt", map_location="cpu")
+else:
+    state = torch.load("a.pt")  # DDP104
+model.load_state_dict(state)
+        """,
+        """
+state = {}
+state.setdefault(name, 1)
+if "gpu" in state:
+    torch.ones(1).to("cuda:0")  # DDP103
+        """,
+        """
+state = {}
+if args.distributed:
+    state[name] = 1
+    raise SystemExit
+if "gpu" in state:
+    torch.ones(1).to("cuda:0")
+        """,
+        """
+state = {}
+if args.distributed:
+    state.update(json.load(open(name)))
+    raise SystemExit
+if "gpu" in state:
+    torch.ones(1).to("cuda:0")
+        """,
+    ],
+)
+def test_what_one_side_puts_into_a_dictionary_stays_on_its_side(check: Check, program: str) -> None:
+    check(BOUND + program)
+
+
+def test_a_list_that_gets_more_on_one_side_is_not_surely_that_long(check: Check) -> None:
+    check(
+        BOUND
+        + """
+ids = [local_rank]
+if args.distributed:
+    ids.append(local_rank + 1)
+DDP(model, device_ids=ids)
+"""
+    )
+
+
+def test_a_list_that_gets_unknown_items_is_not_surely_empty(check: Check) -> None:
+    check(
+        BOUND
+        + """
+ids = []
+ids.extend(name.split(","))
+if ids:
+    torch.ones(1).to("cuda:0")  # DDP103
+"""
+    )
+
+
+def test_all_functions_of_a_list_are_called_that_may_have_more(check: Check) -> None:
+    check(
+        BOUND
+        + """
+def first():
+    torch.ones(1).to("cuda:0")  # DDP103
+
+def second():
+    torch.ones(1).to("cuda:1")  # DDP103
+
+hooks = [first, second]
+hooks.extend(name)
+for hook in hooks:
+    hook()
+"""
+    )
+
+
+HELPER = {
+    "helper.py": """
+import torch
+import torch.distributed as dist
+
+def start(rank):
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=4)
+    torch.ones(1).to("cuda:0")  # DDP103
+"""
+}
+
+
+def test_a_module_is_imported_on_both_sides(check: Check) -> None:
+    check(
+        """
+def work(rank):
+    from helper import start
+    start(rank)
+
+if len(sys.argv) > 2:
+    from helper import start
+    start(0)
+else:
+    mp.spawn(work, nprocs=4)
+""",
+        HELPER,
+    )
+
+
+def test_a_module_is_imported_in_the_parent_after_a_process_did(check: Check) -> None:
+    check(
+        """
+def ask():
+    import helper
+
+mp.Process(target=ask).start()
+from helper import start
+mp.spawn(start, nprocs=4)
+""",
+        HELPER,
+    )

@@ -82,6 +82,21 @@ def test_lists_are_joined_item_by_item() -> None:
     assert isinstance(second, Either)
     assert (second.yes.value, second.no.value) == (1, 2)  # type: ignore[attr-defined]
     assert isinstance(third, Const)
+    assert items.open
+
+
+def test_what_one_side_alone_finds_out_may_hold() -> None:
+    heap = Heap()
+    cell: dict[Any, Any] = {"open": False}
+    sides = []
+    for number in (1, 2):
+        mark = heap.mark()
+        if number == 1:
+            heap.write(cell, "open", True)
+        sides.append(heap.take_back(mark))
+        assert cell == {"open": False}
+    heap.join("flag", None, *sides)
+    assert cell == {"open": True}
 
 
 def test_what_is_forgotten_is_neither_taken_back_nor_joined() -> None:

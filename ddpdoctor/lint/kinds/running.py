@@ -195,7 +195,7 @@ def annotated(call: Call) -> Value:
         cls = Unknown() if annotation is None else evaluate(call.run, annotation.annotation)
         return call_with_options(call.run, resolve(cls, call.run.path), call.place)
 
-    return gives_first_argument(record)
+    return gives_first_argument(call.run, record)
 
 
 def command(call: Call) -> Value:
