@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from ddpdoctor.lint.library_values import named_value, of_library
+from ddpdoctor.lint.library_values import RANKS, named_value, of_library
 from ddpdoctor.lint.modules import module_attribute
 from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import Run
@@ -112,11 +112,11 @@ def _from_class(run: Run, receiver: Object, name: str, place: Place) -> Value:
                 if found is not None and found is not MISSING:
                     return bind_method(run, receiver, resolve(found, run.path), place)
             elif isinstance(ancestor, Name):
-                known = of_class_table(run, ancestor.name, name)
+                known = of_class_table(run, ancestor.name, name, place)
                 if known is not None:
                     return known
     elif isinstance(cls, Name):
-        known = of_class_table(run, cls.name, name)
+        known = of_class_table(run, cls.name, name, place)
         if known is not None:
             return known
     special = object_attribute(run, receiver, name)
@@ -146,11 +146,11 @@ def _by_name(run: Run, cls: Class, receiver: Object, name: str, place: Place) ->
     return Attribute(receiver, name, place)
 
 
-def of_class_table(run: Run, cls: str, name: str) -> Value | None:
-    facts = run.apis.classes.get(run.apis.canonical(cls))
-    if facts is None:
-        return None
+def of_class_table(run: Run, cls: str, name: str, place: Place) -> Value | None:
+    facts = run.apis.classes.get(run.apis.canonical(cls), {})
     word = facts.get("attributes", {}).get(name)
+    if word in RANKS or name in facts.get("asks", ()):
+        run.record("asks", name, place)
     return None if word is None else named_value(run, word)
 
 

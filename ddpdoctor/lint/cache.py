@@ -42,6 +42,7 @@ class Cache:
         self.settings = _settings(codes, tables)
         self._digests: dict[str, str | None] = {}
         self._searches: dict[tuple[str, tuple[str, ...]], str | None] = {}
+        self._listings: dict[str, tuple[str, ...]] = {}
 
     def load(self, script: Path) -> Outcome | None:
         """What came of a script, if nothing that this rests on has changed since."""
@@ -55,6 +56,7 @@ class Cache:
                 tuple(data["roots"]),
                 data["files"],
                 tuple((name, tuple(roots), found) for name, roots, found in data["searches"]),
+                {folder: tuple(names) for folder, names in data["listings"].items()},
             )
             if not self._holds(evidence, script):
                 return None
@@ -71,6 +73,7 @@ class Cache:
             "roots": evidence.roots,
             "files": evidence.files,
             "searches": evidence.searches,
+            "listings": evidence.listings,
             "judged": {
                 "findings": [finding.to_dict() for finding in judged.findings],
                 "distributed": judged.distributed,
@@ -93,6 +96,7 @@ class Cache:
             evidence.roots == tuple(map(str, script_roots(script.absolute())))
             and all(self._digest(path) == known for path, known in evidence.files.items())
             and all(self._find(name, roots) == found for name, roots, found in evidence.searches)
+            and all(self._list(folder) == names for folder, names in evidence.listings.items())
         )
 
     def _digest(self, path: str) -> str | None:
@@ -102,6 +106,13 @@ class Cache:
             except Unreadable:
                 self._digests[path] = None
         return self._digests[path]
+
+    def _list(self, folder: str) -> tuple[str, ...]:
+        from ddpdoctor.lint.launch_lines import launch_files
+
+        if folder not in self._listings:
+            self._listings[folder] = launch_files(Path(folder))
+        return self._listings[folder]
 
     def _find(self, name: str, roots: tuple[str, ...]) -> str | None:
         search = (name, roots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.library_values import RANKS, named_value
 from ddpdoctor.lint.paths import leaves, or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
@@ -69,7 +69,9 @@ def _chooses_gpus(mask: Value) -> bool:
 def _note_lookup(run: Run, name: str, *, required: bool) -> None:
     word = run.apis.environment[name].rstrip("?")
     place = run.place(run.frame.module.tree())
-    run.record("lookup", name, place, required=required, asks_for=word)
+    run.record("lookup", name, place, required=required)
+    if word in RANKS:
+        run.record("asks", name, place)
 
 
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:

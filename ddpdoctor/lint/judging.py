@@ -62,6 +62,7 @@ class Judge:
                 (name, tuple(map(str, roots)), found)
                 for (name, roots), found in project.searches.items()
             ),
+            {str(folder): names for folder, names in project.listings.items()},
         )
 
 

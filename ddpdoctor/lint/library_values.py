@@ -38,6 +38,10 @@ def named_value(run: Run, word: str | list[str]) -> Value:
     return value
 
 
+# A program that asks for its rank, or for how many there are, is meant to be one of several.
+RANKS = ("local_rank", "global_rank", "world_size")
+
+
 def shared_object(name: str) -> Unknown:
     """The one object of a library that the program sets attributes of from anywhere."""
     return Unknown(("shared", name))

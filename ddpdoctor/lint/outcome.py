@@ -25,12 +25,14 @@ class Evidence:
     """Everything outside the tool that a judgement depends on.
 
     roots: the folders where the script's imports are looked for; files: the digest of each file
-    it reads, None for one that it does not find; searches: what each import was found to mean.
+    it reads, None for one that it does not find; searches: what each import was found to mean;
+    listings: the files of folders that may say how it is launched.
     """
 
     roots: tuple[str, ...]
     files: dict[str, str | None]
     searches: tuple[tuple[str, tuple[str, ...], str | None], ...]
+    listings: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)

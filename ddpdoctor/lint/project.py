@@ -26,7 +26,8 @@ class Project:
 
     contents: files, by their real paths, that are taken to hold this instead of what they hold.
     searches: what the imports of the program that runs were found to mean (a file, the folder of
-    a namespace package, or None); data_files: its data files, by path, None where missing.
+    a namespace package, or None); data_files: its data files, by path, None where missing;
+    listings: the files of a folder that may say how it is launched, where these were looked at.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class Project:
         self.libraries = libraries
         self.searches: dict[Search, str | None] = {}
         self.data_files: dict[Path, bytes | None] = {}
+        self.listings: dict[Path, tuple[str, ...]] = {}
         self.contents = contents
         self._modules: dict[str, Module] = {}
         self._found: dict[Search, str | None] = {}
         self._real_paths: dict[str, str] = {}
+        self._listed: dict[Path, tuple[str, ...]] = {}
         self._also: list[Path] = []
 
     def search_also(self, folder: Path) -> None:
@@ -76,6 +79,21 @@ class Project:
                 self.data_files[path] = None
         return self.data_files[path]
 
+    def launch_files(self, folder: Path) -> tuple[str, ...]:
+        """The files of a folder that may hold command lines."""
+        from ddpdoctor.lint.launch_lines import launch_files
+
+        if folder not in self._listed:
+            self._listed[folder] = launch_files(folder)
+        found = self.listings[folder] = self._listed[folder]
+        return found
+
+    def is_launched(self, entry: Module) -> bool:
+        """Whether a command line beside a script starts it as several ranks."""
+        from ddpdoctor.lint.launch_lines import is_launched
+
+        return is_launched(entry.path, entry.data(), project_root(entry.path), self)
+
     def commands_of(self, entry: Module) -> tuple[str, ...]:
         """The functions of a file that the project's settings make commands of."""
         scripts = console_scripts(project_root(entry.path), self.data_file)
@@ -86,6 +104,7 @@ class Project:
         self._also.clear()
         self.searches.clear()
         self.data_files.clear()
+        self.listings.clear()
         for module in self._modules.values():
             module.variables = {}
             module.scope = Scope(module.variables, None)

@@ -44,7 +44,7 @@ def may_need_repair(run: Run, kind: str, device: Value | None) -> bool:
 
 
 _NEVER_REPAIRED = frozenset(
-    {"make", "meet", "keep", "lookup", "query", "question", "state", "variable", "launcher"}
+    {"make", "meet", "keep", "asks", "lookup", "query", "question", "state", "variable", "launcher"}
 )
 _PLACING = frozenset({"place", "create", "context", "current"})
 

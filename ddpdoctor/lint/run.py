@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.heap import Heap
@@ -109,6 +110,11 @@ class Run:
         self.files = 1
         self.modules_of_job: list[Object] = []  # instances of the program's nn.Module classes
         self.ran_forward: set[int] = set()
+
+    @cached_property
+    def launched(self) -> bool:
+        """Whether a command line beside the program starts it as several ranks."""
+        return self.project.is_launched(self.trace.entry)
 
     @property
     def frame(self) -> Frame:

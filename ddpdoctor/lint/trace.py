@@ -102,6 +102,7 @@ class Trace:
         self.entry = entry
         self.events: list[Event] = []
         self._groups: list[Event] = []
+        self._asking: list[Event] = []
         self.local_rank_variable = "LOCAL_RANK"  # as the program's launcher calls it
         self.ranks: dict[Hashable, Index] = {}  # unknown values that a group was given as its rank
 
@@ -109,6 +110,8 @@ class Trace:
         self.events.append(event)
         if event.kind == "group" and not has_one_gpu(event.path):  # asked for at every event
             self._groups.append(event)
+        elif event.kind == "asks":
+            self._asking.append(event)
 
     def of(self, *kinds: str) -> Iterator[Event]:
         return (event for event in self.events if event.kind in kinds)
@@ -135,17 +138,20 @@ class Trace:
     def is_distributed(self, event: Event, *, surely: bool = True) -> bool:
         """Whether a rank k > 0 of a multi-process job gets to the event.
 
-        surely: leave out programs that are only distributed under a launcher that is not seen.
+        surely: leave out programs that are only distributed under a launcher that is not seen, and
+        that nothing in them is meant for.
         """
-        return any(group.detail["sure"] or not surely for group in self.groups(event))
+        groups = self.groups(event)
+        return any(group.detail["sure"] for group in groups) or (
+            bool(groups) and (not surely or self._asks_for_ranks(event))
+        )
 
-    def asks_for_ranks(self, event: Event) -> bool:
-        """Whether the process asks the launcher for its rank or for how many there are, so that it
-        is meant to be one of several."""
+    def _asks_for_ranks(self, event: Event) -> bool:
+        """Whether the process asks for its rank or for how many there are: it is meant to be one of
+        several."""
         return any(
-            lookup.detail["asks_for"] in ("local_rank", "global_rank", "world_size")
-            and lookup.process.owner() is event.process.owner()
-            for lookup in self.of("lookup")
+            asking.process.owner() is event.process.owner() and compatible(asking.path, event.path)
+            for asking in self._asking
         )
 
     def alternatives(self, event: Event, value: Value | None) -> list[Value]:

@@ -15,6 +15,65 @@ def test_a_trainer_alone_is_no_sure_job(check):
     )
 
 
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "print(args.local_rank)",
+        "print(args.world_size)",
+        "with args.main_process_first():\n    pass",
+        "print(args.parallel_mode)",
+        "print(os.environ.get('LOCAL_RANK', -1))",
+        "print(dist.get_rank())",
+        "args = TrainingArguments('out', ddp_find_unused_parameters=False)",
+        "args = TrainingArguments('out', deepspeed='zero2.json')",
+        "args = TrainingArguments('out', fsdp='full_shard auto_wrap')",
+        "ddp = int(os.environ.get('WORLD_SIZE', 1)) != 1\n"
+        "args = TrainingArguments('out', ddp_find_unused_parameters=False if ddp else None)",
+    ],
+)
+def test_a_program_shows_that_it_is_meant_for_several_ranks(check, sign):
+    check(
+        f"""
+from transformers import Trainer, TrainingArguments
+args = TrainingArguments("out")
+{sign}
+Trainer(nn.Linear(2, 2).to("cuda:0"), args).train()  # DDP103: error
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "print(args.device, args.n_gpu, args.should_save)",
+        "args = TrainingArguments('out', ddp_find_unused_parameters=None, deepspeed=None, fsdp='')",
+        "print(os.environ.get('CUDA_VISIBLE_DEVICES'))",
+    ],
+)
+def test_what_one_process_has_too_shows_nothing(check, sign):
+    check(
+        f"""
+from transformers import Trainer, TrainingArguments
+args = TrainingArguments("out")
+{sign}
+Trainer(nn.Linear(2, 2).to("cuda:0"), args).train()
+"""
+    )
+
+
+def test_it_counts_on_the_paths_where_it_is_asked_for(check):
+    check(
+        """
+        from transformers import Trainer, TrainingArguments
+        if unknown():
+            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        else:
+            device = torch.device("cuda:0")
+        Trainer(nn.Linear(2, 2).to(device), TrainingArguments("out")).train()
+        """
+    )
+
+
 def test_a_constant_card_in_a_device_map(check):
     check(
         """

@@ -120,6 +120,44 @@ def test_a_program_is_judged_anew_after_a_change_of(
     assert cached == lint([project])
 
 
+TRAINER = """\
+import torch
+from transformers import Trainer, TrainingArguments
+model = torch.nn.Linear(2, 2).to("cuda:0")
+Trainer(model, TrainingArguments("out")).train()
+"""
+LAUNCH = "torchrun --nproc_per_node 4 main.py\n"
+
+
+@pytest.mark.parametrize("name", ["run.sh", "README.md", "scripts/sft/run.sh"])
+def test_the_command_lines_beside_a_program_count(
+    project: Path, judged: list[str], name: str
+) -> None:
+    (project / "main.py").write_text(TRAINER)
+    (project / "accelerate.yaml").write_text("num_processes: 4\n")
+    line = project / name
+    line.parent.mkdir(parents=True, exist_ok=True)
+
+    def found() -> set[str]:
+        linted = run(project)
+        before = len(judged)
+        assert run(project) == linted
+        assert len(judged) == before
+        return codes(linted)
+
+    assert found() == set()
+    line.write_text(LAUNCH)
+    assert found() == {"DDP103"}
+    line.write_text(LAUNCH.replace("4", "1"))
+    assert found() == set()
+    line.write_text("accelerate launch --config_file accelerate.yaml main.py\n")
+    assert found() == {"DDP103"}
+    (project / "accelerate.yaml").write_text("num_processes: 1\n")
+    assert found() == set()
+    line.unlink()
+    assert found() == set()
+
+
 def test_a_change_of_the_same_size_at_the_same_time_is_seen(project: Path) -> None:
     settings = project / "settings.json"
     before = settings.stat()

@@ -12,7 +12,7 @@ from ddpdoctor.lint.commands import add_command, new_group, run_component
 from ddpdoctor.lint.expressions import evaluate
 from ddpdoctor.lint.frameworks import open_group_and_bind
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.library_values import named_value, shared_object
+from ddpdoctor.lint.library_values import RANKS, named_value, shared_object
 from ddpdoctor.lint.options import (
     call_with_options,
     click_option,
@@ -76,6 +76,8 @@ def returns(call: Call) -> Value:
     word = call.api.facts.get("value", "unknown")
     if call.api.facts.get("query"):
         call.run.record("query", call.name, call.place)
+    if word in RANKS:
+        call.run.record("asks", call.name, call.place)
     group = call.argument("group")
     if group is not None and not (isinstance(group, Const) and group.value is None):
         return Unknown()  # the rank in a group of its own, such as the ranks of one machine

@@ -18,13 +18,12 @@ def check(trace: Trace) -> Iterator[Draft]:
     for event in trace.of("device_map"):
         if not trace.is_distributed(event, surely=False):
             continue
-        sure = trace.is_distributed(event) or trace.asks_for_ranks(event)
         leaves = trace.alternatives(event, event.detail["map"])
         kinds = [_kind(trace, event, leaf) for leaf in leaves]
         if None in kinds:
             continue
         spread = all(kind == "spread" for kind in kinds)
-        if spread and not sure:
+        if spread and not trace.is_distributed(event):
             continue  # one process with the model over all GPUs is what "auto" is for
         written = _written(leaves) or event.place
         yield Draft(

@@ -1,0 +1,246 @@
+"""Command lines beside a program that start it as several ranks, as the people around it run it.
+
+A Trainer makes one process or many, as its launcher says, and that is no Python: it stands in shell
+scripts, job files, Makefiles, READMEs, and in the program's own docstring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+MOST_BYTES = 256 << 10
+_MOST_FILES = 200  # of one folder
+
+_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".bat", ".mk", ".md", ".rst")
+_NAMES = ("makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml", "readme")
+_SCRIPT_FOLDERS = ("scripts", "script", "shell", "slurm", "jobs", "launch", "recipes")
+_DEPTH = 2  # of folders below these
+
+_LAUNCHER = re.compile(
+    r"(?<![\w.-])(torchrun|deepspeed|accelerate(?:-|[ \t]+)launch"
+    r"|-m[ \t]+torch\.distributed\.(?:run|launch)|-m[ \t]+accelerate\.commands\.launch)[ \t]+"
+)
+_HINT = re.compile(
+    rb"torchrun|deepspeed|accelerate[- \t]|torch\.distributed\.(?:run|launch)|accelerate\.commands"
+)
+_CONTINUED = re.compile(r"\\+\r?\n")
+_ASSIGNED = re.compile(
+    r"(?:^|[;&|]|\b(?:then|else|do)\b)[ \t]*(?:export[ \t]+|set[ \t]+)?(\w+)[ \t]*[:?]?=[ \t]*"
+    r"(\([^()]*\)|\"[^\"\n]*\"|'[^'\n]*'|[^\s#;&|]*)",
+    re.MULTILINE,
+)
+_VARIABLE = re.compile(
+    r"\$\{(\w+)(?:\[[@*]\])?(?::?[-=]([^{}]*))?[^{}]*\}|\$\((\w+)\)|\$(\w+)|\$\([^()]*\)|`[^`\n]*\$[^`\n]*`"
+)
+_WORD = re.compile(r"(?:[^\s\"'`]|\"[^\"]*\"|'[^']*')+")
+_CHANGE_FOLDER = re.compile(r"(?:^|[;&`\s])cd[ \t]+[\"']?([\w./-]+)")
+_ONE_VISIBLE = re.compile(r"(?:^|\s)(?:export\s+)?CUDA_VISIBLE_DEVICES=[\"']?\w+[\"']?(?=[\s;]|$)")
+
+_UNKNOWN = "$"  # what a variable stands for whose value is not seen
+
+
+class Files(Protocol):
+    """The files around a program; what was asked for counts as what its judgement rests on."""
+
+    def data_file(self, path: Path) -> bytes | None: ...
+
+    def launch_files(self, folder: Path) -> tuple[str, ...]: ...
+
+
+def is_launched(script: Path, own: bytes, root: Path, files: Files) -> bool:
+    """Whether a line starts a script as several ranks.
+
+    own: what the script holds, its docstring among it. root: the project's folder. Looked at are
+    the files in the script's folder, in those above it inside the project, and in the folders of
+    shell scripts there.
+    """
+    package = script.stem == "__main__"
+    name = (script.parent.name if package else script.stem).encode("utf-8", "surrogateescape")
+
+    def starts(path: Path, data: bytes | None) -> bool:
+        if data is None or name not in data or _HINT.search(data) is None:
+            return False
+        return any(_is(script, *line, root) for line in _launches(path, data, root, files))
+
+    if starts(script, own):
+        return True
+    for folder in _folders(script, root):
+        for below in files.launch_files(folder):
+            path = folder / below
+            if starts(path, files.data_file(path)):
+                return True
+    return False
+
+
+def launch_files(folder: Path) -> tuple[str, ...]:
+    """The files of a folder, and of the folders of scripts in it, that may hold such lines."""
+    found = [name for name in _names(folder) if _may_launch(folder / name)]
+    for name in _SCRIPT_FOLDERS:
+        for root, folders, names in os.walk(folder / name):
+            below = Path(root).relative_to(folder)
+            folders[:] = sorted(folders) if len(below.parts) <= _DEPTH else ()
+            found += [str(below / name) for name in sorted(names) if _may_launch(Path(root, name))]
+            if len(found) > _MOST_FILES:
+                break
+    return tuple(found[:_MOST_FILES])
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _may_launch(path: Path) -> bool:
+    name = path.name.lower()
+    if not (name.endswith(_SUFFIXES) or name in _NAMES):
+        return False
+    try:
+        return os.stat(path).st_size <= MOST_BYTES
+    except OSError:
+        return False
+
+
+def _folders(script: Path, root: Path) -> Iterator[Path]:
+    for folder in script.parents:
+        yield folder
+        if folder == root:
+            return
+
+
+def _launches(
+    path: Path, data: bytes, root: Path, files: Files
+) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """The script of each line that starts several ranks, as it is written, and the folders in which
+    the line may have been meant to run."""
+    text = _CONTINUED.sub(" ", data.decode("utf-8", "replace"))
+    values = _values(text)
+    above = tuple(_folders(path, root))
+    where = above
+    one_visible = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("#") and path.suffix != ".py":
+            continue
+        changed = _CHANGE_FOLDER.search(line)
+        if changed is not None:
+            inside = (folder / changed[1] for folder in above)
+            where = (*(folder for folder in inside if os.path.isdir(folder)), *above)
+        line = _with_values(line, values)
+        found = _LAUNCHER.search(line)
+        if found is None:
+            one_visible = one_visible or _ONE_VISIBLE.search(line) is not None
+            continue
+        command = _command(_WORD.findall(line[found.end() :]))
+        if command is None:
+            continue
+        script, options = command
+        several = _several_asked(found[1], options, where, files)
+        if several is None:
+            several = not one_visible and _ONE_VISIBLE.search(line[: found.start()]) is None
+        if several:
+            yield script, where
+
+
+def _values(text: str) -> dict[str, str]:
+    """The variables that are given one value only."""
+    values: dict[str, str] = {}
+    for name, value in _ASSIGNED.findall(text):
+        if values.setdefault(name, value) != value:
+            values[name] = _UNKNOWN
+    return {name: value.strip("()\"'\n ").replace("\n", " ") for name, value in values.items()}
+
+
+def _with_values(line: str, values: dict[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[3] or found[4]
+        return values.get(name) or found[2] or _UNKNOWN
+
+    for _ in range(4):  # variables that are made from others
+        if "$" not in line:
+            break
+        line = _VARIABLE.sub(value, line)
+    return line
+
+
+def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
+    """The script that a launcher gets, and the launcher's options; None for what is no command."""
+    words = [word.strip("\"'") for word in words]
+    options: dict[str, str] = {}
+    module = False
+    while words:
+        word = words.pop(0)
+        if word in ("-m", "--module"):
+            module = True
+        elif word[:1] == "-":
+            name, equals, value = word.partition("=")
+            if not equals and words and words[0][:1] != "-" and not words[0].endswith(".py"):
+                value = words.pop(0)
+            options[name.lstrip("-").replace("-", "_")] = value
+        elif module:
+            return word.replace(".", "/") + ".py", options
+        else:
+            return (word, options) if word.endswith(".py") else None
+    return None
+
+
+def _several_asked(
+    launcher: str, options: dict[str, str], where: tuple[Path, ...], files: Files
+) -> bool | None:
+    """Whether a launcher is told to start several ranks on a machine; None where it takes all GPUs
+    that it sees."""
+    if "accelerate" in launcher:
+        count = options.get("num_processes")
+        if "cpu" in options or "use_cpu" in options:
+            return False
+        if not count and "config_file" in options:
+            return _several_configured(options["config_file"], where, files)
+        return count != "1" if count else None
+    if launcher == "deepspeed":
+        if options.get("num_gpus"):
+            return options["num_gpus"] != "1"
+        if ":" in options.get("include", ""):
+            return "," in options["include"] or "@" in options["include"]
+        return None
+    return options.get("nproc_per_node", "1") != "1"
+
+
+def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> bool | None:
+    """What a configuration of accelerate says."""
+    for folder in where:
+        data = files.data_file(folder / name)
+        if data is not None:
+            count = re.search(rb"^num_processes:[ \t]*(\d+)", data, re.MULTILINE)
+            alone = re.search(rb"^(?:distributed_type:[ \t]*['\"]?NO|use_cpu: *true)", data, re.M)
+            return alone is None and (count is None or count[1] != b"1")
+    return None
+
+
+def _is(script: Path, written: str, where: tuple[Path, ...], root: Path) -> bool:
+    """Whether a script is meant that is written so in a line that may run in these folders."""
+    parts = [part for part in written.split("/") if part not in ("", ".")]
+    unknown = [index for index, part in enumerate(parts) if _UNKNOWN in part]
+    known = parts[unknown[-1] + 1 :] if unknown else parts
+    # What leads a whole path is another machine's: the longest end that there is here counts.
+    ends = len(known) if unknown or written[:1] == "/" else 1
+    for start in range(ends):
+        end = known[start:]
+        for folder in (*where, root / "src"):
+            for path in _files_of(folder, end):
+                if os.path.isfile(path):
+                    return os.path.realpath(path) == os.path.realpath(script)
+        # In a folder that is not seen: more than a file's name has to tell which is meant.
+        inner = [part for part in end if part != ".."]
+        if len(inner) > 1 and any(script.match(path) for path in _files_of(Path(), inner)):
+            return True
+    return False
+
+
+def _files_of(folder: Path, parts: list[str]) -> tuple[str, str]:
+    """The file of a path, or of the package of that name which is run."""
+    path = os.path.normpath(folder.joinpath(*parts))
+    return path, os.path.join(path.removesuffix(".py"), "__main__.py")
