@@ -6,13 +6,17 @@ that it rests on. Whatever is wrong with the cache, the program is judged anew.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+try:
+    from _blake2 import blake2b  # hashlib's own, without OpenSSL, which takes as long as json
+except ImportError:
+    from hashlib import blake2b
 
 import ddpdoctor
 from ddpdoctor.findings import (
@@ -31,7 +35,7 @@ from ddpdoctor.resources import resource
 
 
 def digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 class Cache:
@@ -39,7 +43,7 @@ class Cache:
 
     def __init__(self, folder: Path | None, codes: Iterable[str], tables: Iterable[Path]) -> None:
         self._folder = folder
-        self.settings = _settings(codes, tables)
+        self.settings = "" if folder is None else _settings(codes, tables)
         self._digests: dict[str, str | None] = {}
         self._searches: dict[tuple[str, tuple[str, ...]], str | None] = {}
         self._listings: dict[str, tuple[str, ...]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +70,8 @@ def internal_error(what: str) -> Outcome:
 
 
 def _described(error: Exception) -> str:
+    import traceback
+
     where = traceback.extract_tb(error.__traceback__)[-1]
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
     return f"{what} ({Path(where.filename).name}:{where.lineno})"

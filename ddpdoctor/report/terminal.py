@@ -7,7 +7,6 @@ and a bidirectional mark could show code in another order than Python reads it.
 from __future__ import annotations
 
 import os
-import shutil
 import textwrap
 import unicodedata
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ class Screen:
     def of(cls, stream: TextIO) -> Screen:
         """Colours on a terminal alone, unless NO_COLOR or FORCE_COLOR says otherwise."""
         terminal = stream.isatty()
-        columns = max(shutil.get_terminal_size().columns, 40) if terminal else _PIPED_COLUMNS
+        columns = max(_columns_of_terminal(), 40) if terminal else _PIPED_COLUMNS
         colour = terminal and os.environ.get("TERM") != "dumb"
         if os.environ.get("FORCE_COLOR"):
             colour = True
@@ -40,6 +39,12 @@ class Screen:
 
     def style(self, text: str, fg: str | None = None, bold: bool = False) -> str:
         return click.style(text, fg=fg, bold=bold or None) if self.colour and (fg or bold) else text
+
+
+def _columns_of_terminal() -> int:
+    import shutil  # imports every compression that Python knows
+
+    return shutil.get_terminal_size().columns
 
 
 def printable(text: str) -> str:
