@@ -23,7 +23,7 @@ _LIKE = [
     "randn_like",
     "zeros_like",
 ]
-_NEW = ["new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"]
+_NEW = ["new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"]
 _FROM_HOST = ["from_numpy", "frombuffer", "from_file"]
 
 
@@ -41,6 +41,7 @@ def install(placer: Placer, patches: Patches) -> None:
         patches.set(torch, name, _from_host(placer, getattr(torch, name)))
     for owner in (torch, torch.utils.dlpack):
         patches.set(owner, "from_dlpack", _from_dlpack(placer, torch.utils.dlpack.from_dlpack))
+    patches.set(torch.Tensor, "new_tensor", _new_tensor(placer, torch.Tensor.new_tensor))
     patches.set(torch.Tensor, "new", _new(placer, torch.Tensor.new))
     patches.set(torch, "tensor", _tensor(placer, torch.tensor))
     patches.set(torch, "as_tensor", _as_tensor(placer, torch.as_tensor))
@@ -116,6 +117,19 @@ def _like(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
         return _placed(placer, index, real, *args, device=CPU, **kwargs)
 
     return like
+
+
+def _new_tensor(placer: Placer, real: Callable[..., Any]) -> Callable[..., Any]:
+    like = _like(placer, real)
+
+    @functools.wraps(real)
+    def new_tensor(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        """No operation sees the pattern, unlike with new_ones."""
+        if device is None and not faking():
+            device = self.device
+        return like(self, *args, device=device, **kwargs)
+
+    return new_tensor
 
 
 def _placed(placer: Placer, index: int, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
