@@ -260,6 +260,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "place": placing.place,
     "create": placing.create,
     "like": placing.like,
+    "as_type": placing.as_type,
     "load": placing.load,
     "load_state": placing.load_state,
     "register": placing.register,

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from ddpdoctor.lint import checkpoints
 from ddpdoctor.lint.calls import call as call_value
-from ddpdoctor.lint.devices import as_device, is_cuda, is_dtype
+from ddpdoctor.lint.devices import as_device, is_cpu, is_cuda, is_dtype
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.library_values import named_value
@@ -58,6 +58,11 @@ def place(call: Call) -> Value:
         device = as_device(device, run.path)
         if isinstance(device, Const):
             return receiver
+    return _put(call, receiver, device, given)
+
+
+def _put(call: Call, receiver: Value, device: Value, given: Value | None) -> Value:
+    run = call.run
     if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
         run.record(
             "place",
@@ -75,6 +80,38 @@ def place(call: Call) -> Value:
 def _target(run: Run, value: Value) -> Value:
     """x.to(other): where the other tensor is."""
     return device_of(run, value) if kind_of(value) == "tensor" else value
+
+
+def as_type(call: Call) -> Value:
+    """x.type(t): t is a dtype, which moves nothing, or a tensor type such as
+    "torch.cuda.FloatTensor", which moves what is on the CPU; x.type() gives the name of x's."""
+    run, given = call.run, call.argument("type")
+    receiver = call.receiver if call.receiver is not None else Unknown()
+    if given is None:
+        return Unknown()
+    types = [leaf for leaf, _ in leaves(given, run.path)]
+    if all(is_dtype(leaf) and not _is_tensor_type(leaf) for leaf in types):
+        return receiver
+    to_gpu = all(_is_tensor_type(leaf) and ".cuda." in _type_name(leaf) for leaf in types)
+
+    def moved_to(device: Value) -> Value:
+        if is_cpu(device):
+            return Device("cuda", None, call.place)
+        return device if is_cuda(device) else Unknown()  # a GPU's tensor stays there
+
+    target = map_value(device_of(run, receiver), run.path, moved_to) if to_gpu else Unknown()
+    return _put(call, receiver, target, given)
+
+
+def _is_tensor_type(value: Value) -> bool:
+    return _type_name(value).endswith("Tensor")
+
+
+def _type_name(value: Value) -> str:
+    """The name of a dtype or tensor type: torch.cuda.FloatTensor, or a string with that name."""
+    if isinstance(value, Name):
+        return value.name
+    return str(value.value) if isinstance(value, Const) else ""
 
 
 def create(call: Call) -> Value:
@@ -251,10 +288,8 @@ def set_default_device(call: Call) -> Value:
     tensor_type = call.argument("type")
     given = call.argument("device")
     if tensor_type is not None:
-        name = tensor_type.name if isinstance(tensor_type, Name) else ""
-        if isinstance(tensor_type, Const):
-            name = str(tensor_type.value)
-        device: Value = Device("cuda", None, call.place) if ".cuda." in name else Const(None)
+        on_gpu = ".cuda." in _type_name(tensor_type)
+        device: Value = Device("cuda", None, call.place) if on_gpu else Const(None)
     else:
         device = Const(None) if given is None else as_device(given, run.path)
     if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         "torch.set_default_tensor_type(torch.cuda.FloatTensor)",
         'torch.load("x.pt", map_location="cuda")',
         "torch.cuda.FloatTensor(3)",
+        "torch.ones(1).type(torch.cuda.FloatTensor)",
+        'torch.ones(1).type("torch.cuda.LongTensor")',
     ],
 )
 def test_an_unindexed_device_in_an_unbound_process(check: Check, use: str) -> None:
@@ -39,6 +41,18 @@ def test_the_use_is_reported_and_not_the_device_object(check: Check) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dist.init_process_group("nccl")  # DDP201
     torch.ones(1).to(device)  # DDP102
+    """)
+
+
+@pytest.mark.parametrize(
+    "cast",
+    ["torch.float32", "torch.cuda.FloatTensor", "torch.FloatTensor", "unknown()", "y.type()"],
+)
+def test_a_tensor_on_a_gpu_keeps_it_when_its_type_changes(check: Check, cast: str) -> None:
+    check(f"""
+    dist.init_process_group("nccl")
+    y = torch.ones(1).to(int(os.environ["LOCAL_RANK"]))
+    y.type({cast})
     """)
 
 

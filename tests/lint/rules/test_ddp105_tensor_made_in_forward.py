@@ -109,6 +109,9 @@ def test_parts_and_alternatives_that_may_fit(check: Check, body: str) -> None:
         "h = h.cuda() if x.is_cuda else h",
         "h = h.cuda() if unknown() else h",
         "h = h.to(next(self.parameters()).device)",
+        "h = h.type(x.type())",
+        "h = h.type(self.weight.type())",
+        "h = h.type(torch.cuda.FloatTensor)",
     ],
 )
 def test_where_it_moves_along_with_the_input(check: Check, body: str) -> None:
