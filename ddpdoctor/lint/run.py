@@ -192,14 +192,18 @@ class Run:
             self.heap.take_back(mark)
 
     def in_method_of_module(self) -> Frame | None:
-        """The innermost method of a module that is being run, if any, but for its __init__."""
+        """The innermost method of a module that is being run, if any, but for those that a module's
+        __init__ runs."""
+        innermost = None
         for frame in reversed(self.frames):
             if frame.function is None or not isinstance(frame.receiver, Object):
                 continue
             kind = frame.receiver.attributes.get("#kind")
             if isinstance(kind, Const) and kind.value == "module":
-                return None if frame.function.name == "__init__" else frame
-        return None
+                if frame.function.name == "__init__":
+                    return None
+                innermost = innermost or frame
+        return innermost
 
 
 def new_process_cell() -> dict[str, Value]:

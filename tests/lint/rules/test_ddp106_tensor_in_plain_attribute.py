@@ -77,6 +77,24 @@ def test_what_is_where_it_is_used(check: Check, keep: str, use: str) -> None:
     check(source)
 
 
+def test_a_tensor_that_a_method_makes_for_init_is_one_finding(check: Check) -> None:
+    check(
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = self.make()  # DDP106
+
+    def make(self):
+        return torch.ones(2)
+
+    def forward(self, x):
+        return x * self.scale
+"""
+        + BOUND
+    )
+
+
 def test_a_module_that_moves_it_by_hand(check: Check) -> None:
     check(
         NET.format(keep="self.scale = torch.ones(2)", use="x * self.scale")
