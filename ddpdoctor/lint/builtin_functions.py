@@ -11,6 +11,7 @@ from ddpdoctor.lint.branches import Dead, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
 from ddpdoctor.lint.iteration import items_of, iterated
+from ddpdoctor.lint.nn_modules import modules_in
 from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
@@ -117,6 +118,9 @@ def _len(run: Run, arguments: Arguments, place: Place) -> Value:
         return Const(len(value.entries))
     if isinstance(value, Const) and isinstance(value.value, (str, bytes)):
         return Const(len(value.value))
+    if isinstance(value, Object):
+        modules = modules_in(run, value)
+        return Unknown() if modules is None or modules.open else Const(len(modules.items))
     return Unknown()
 
 

@@ -259,6 +259,9 @@ def _subscript(container: Value, index: Value, path: Path) -> Value:
             held = container.attributes.get(index.value)
             if held is not None:
                 return resolve(held, path)
+        children = resolve(container.attributes.get("#children", MISSING), path)
+        if isinstance(children, Sequence):
+            return resolve(_of_children(children, index), path)
         if "#load" in container.attributes:
             return container  # a part of a checkpoint comes from the same file
         if "#kernel" in container.attributes:
@@ -329,6 +332,14 @@ def _of_sequence(container: Sequence, index: Value) -> Value:
     if isinstance(index, Index) and index.role in RANKS:
         return picked_by_rank(container, index)
     return Unknown()
+
+
+def _of_children(children: Sequence, index: Value) -> Value:
+    """layers[i] in a loop over their numbers is first the first of these modules, as in a loop over
+    the modules themselves."""
+    if is_loop_number(index) and children.items:
+        return children.items[0]
+    return _of_sequence(children, index)
 
 
 def picked_by_rank(container: Sequence, index: Index) -> Value:

@@ -228,6 +228,15 @@ class Net(nn.Module):
             "for b in self.blocks: x = b(x)",
         ),
         ("self.blocks = nn.Sequential(Block())", "for b in self.blocks: x = b(x)"),
+        (
+            "self.blocks = nn.ModuleList([Block(), Block()])",
+            "for i in range(len(self.blocks)): x = self.blocks[i](x)",
+        ),
+        (
+            "self.blocks = nn.ModuleList(Block() for _ in range(depth)); self.depth = depth",
+            "for i in range(self.depth): x = self.blocks[i](x)",
+        ),
+        ("self.blocks = nn.ModuleList([nn.ReLU(), Block()])", "x = self.blocks[-1](x)"),
     ],
 )
 def test_a_loop_over_modules_in_a_list_calls_each(check: Check, make: str, loop: str) -> None:
