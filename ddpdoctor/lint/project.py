@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +13,8 @@ from ddpdoctor.lint.values import Scope
 
 # The project ends at the nearest of these.
 _ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg")
+# What tells the top of a checkout that came without its history, the surest first.
+_SIGNS_OF_TOP = (".gitignore", "LICENSE", "requirements.txt", "README.md")
 
 # Trees take about 100 times the memory of their source. Past this many bytes of source, what the
 # programs so far have reached is parsed again for the next one.
@@ -188,8 +190,17 @@ def _roots(path: Path) -> tuple[Path, ...]:
 
 
 def project_root(path: Path) -> Path:
-    """The nearest folder above a file that holds a project's marks, else the file's own folder."""
-    return next((folder for folder in path.parents if is_project(folder)), path.parent)
+    """The nearest folder above a file that holds a project's marks, else the one that looks like
+    the top of a checkout, else the file's own folder."""
+    marked = next((folder for folder in path.parents if is_project(folder)), None)
+    return marked or next(_tops(path), path.parent)
+
+
+def _tops(path: Path) -> Iterator[Path]:
+    for sign in _SIGNS_OF_TOP:
+        for folder in path.parents:
+            if os.path.exists(os.path.join(folder, sign)):
+                yield folder
 
 
 def is_project(folder: Path) -> bool:

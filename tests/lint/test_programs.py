@@ -283,3 +283,18 @@ def test_a_program_of_more_files_than_any_is_not_followed_to_its_end(tmp_path: P
     assert "train.py is too large to be followed to its end." in run.output
     (folder / "train.py").write_text(MISPLACED)
     assert lint([folder / "train.py"]).unfinished == ()
+
+
+@pytest.mark.parametrize("sign", [".gitignore", "LICENSE", "requirements.txt", "README.md"])
+def test_a_checkout_without_its_history(tmp_path: Path, sign: str) -> None:
+    for name, text in {
+        "tools/README.md": "",
+        "tools/train.py": "from lib.setup_ import setup\nsetup()\n",
+        "lib/setup_.py": OPENS,
+        sign: "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    if sign == "README.md":
+        (tmp_path / "tools/README.md").unlink()
+    assert names(found(tmp_path).entries, tmp_path) == ["tools/train.py"]
