@@ -51,6 +51,11 @@ USE = "\nsetup()\ntorch.ones(1).cuda()\ntorch.ones(1, device=GPU)\n"
             ["lib/setup_.py"],
         ),
         (
+            "sys.path.append(os.path.join(os.path.dirname(__file__), 'deep', os.pardir, 'lib')); "
+            "from setup_ import setup, GPU",
+            ["lib/setup_.py", "deep/__init__.py"],
+        ),
+        (
             "import importlib; s = importlib.import_module('lib.setup_'); "
             "setup, GPU = s.setup, s.GPU",
             ["lib/setup_.py"],
