@@ -31,6 +31,8 @@ def is_set(run: Run, name: Value) -> Value:
     word = run.apis.environment.get(name.value)
     if word is not None and not word.endswith("?"):
         run.record("question", name.value, run.place(run.frame.module.tree()))
+        if word == "text" and not _launched(run):
+            return Unknown(("environment", name.value))  # where to meet, people may say as well
         return Const(_launched(run))
     return Unknown(("environment", name.value))
 

@@ -253,3 +253,13 @@ def test_variables_that_a_started_process_writes_itself(check: Check) -> None:
     if __name__ == "__main__":
         mp.spawn(worker, args=(2,), nprocs=2)
     """)
+
+
+def test_where_ranks_meet_may_be_said_under_another_launcher(check: Check) -> None:
+    check("""
+    if "MASTER_ADDR" not in os.environ:
+        raise KeyError("MASTER_ADDR")
+    torch.cuda.set_device(int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device="cuda:0")  # DDP103
+    """)
