@@ -234,6 +234,9 @@ def _fill_fields(
         run.heap.write(instance.attributes, name, given)
 
 
+_OF_CONSTRUCTORS = frozenset({"framework", "command_line", "group", "bind", "context"})
+
+
 def _construct_library_base(
     run: Run, cls: Class, instance: Object, arguments: Arguments, place: Place
 ) -> None:
@@ -242,7 +245,7 @@ def _construct_library_base(
 
     for base in cls.library_bases():
         api = run.apis.call(run.apis.canonical(base))
-        if api is not None and api.does in ("framework", "command_line", "group", "bind"):
+        if api is not None and api.does in _OF_CONSTRUCTORS:
             made = call_library(run, base, arguments, place)
             if isinstance(made, Object):
                 for name, value in made.attributes.items():

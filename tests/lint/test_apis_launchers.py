@@ -56,6 +56,22 @@ def test_a_trainer_built_before_launch(check):
     )
 
 
+def test_what_opens_a_context_does_so_in_a_class_that_derives_from_it(check):
+    check(
+        """
+        from detectron2.engine import DefaultTrainer, launch
+
+        class Trainer(DefaultTrainer):
+            @classmethod
+            def build_evaluator(cls, cfg, name):
+                return None
+
+        trainer = Trainer({})  # DDP210
+        launch(trainer.train(), num_gpus_per_machine=2)
+        """
+    )
+
+
 def test_timm_fills_its_arguments_in(check):
     check(
         """
