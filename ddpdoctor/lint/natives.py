@@ -53,6 +53,22 @@ def spelled(word: Unknown, method: str) -> Unknown:
     return Unknown(word.key, default=default, given=word.given, origin=word.origin)
 
 
+def pieces_of(run: Run, word: Unknown, arguments: Arguments, place: Place) -> Value:
+    """option.split(","): its pieces by default. A user may give others, and more of them."""
+    pieces = Unknown() if word.default is None else _split(run, word.default, arguments, place)
+    if not isinstance(pieces, Sequence) or pieces.open:
+        return Unknown()
+    return Sequence(
+        tuple(
+            Unknown(
+                ("piece", word.key, number), default=piece, given=word.given, origin=word.origin
+            )
+            for number, piece in enumerate(pieces.items)
+        ),
+        open=True,
+    )
+
+
 def copied(run: Run, value: Value, depth: int = 0) -> Value:
     """copy.deepcopy: an object of its own, so that moving it does not move the first."""
     if depth > 6:

@@ -290,3 +290,44 @@ def test_ranks_run_on_linux(check: Check) -> None:
     if sys.platform == "linux" and os.name == "posix":
         torch.ones(1).cuda()  # DDP101
     """)
+
+
+IDS = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpu_ids", default="0"){marker}
+args = parser.parse_args()
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        'torch.ones(1).to(int(args.gpu_ids.split(",")[0]))',
+        'ids = [int(i) for i in args.gpu_ids.split(",")]; torch.ones(1).cuda(ids[0])',
+        "ids = []\n"
+        "for text in args.gpu_ids.split(','):\n"
+        "    if int(text) >= 0: ids.append(int(text))\n"
+        "device = torch.device('cuda:{}'.format(ids[0])) if ids else torch.device('cpu')\n"
+        "torch.ones(1).to(device)",
+    ],
+)
+def test_an_option_that_is_a_list_in_a_string_has_its_default_pieces(
+    check: Check, use: str
+) -> None:
+    check(IDS.format(marker="  # DDP103: warning") + use)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        'torch.ones(1).to(int(args.gpu_ids.split(",")[local_rank]))',
+        "torch.ones(1).to(int(args.gpu_ids.split(args.separator)[0]))",
+        'if len(args.gpu_ids.split(",")) == 1: torch.ones(1).to(local_rank)',
+        "args.gpu_ids = [local_rank]; torch.ones(1).to(args.gpu_ids[0])",
+    ],
+)
+def test_another_piece_than_a_known_one_is_not_known(check: Check, use: str) -> None:
+    check(IDS.format(marker="") + use)
