@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import tomli
+
 from ddpdoctor.findings import DdpdoctorError, Severity
 from ddpdoctor.resources import resource
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 GROUPS = {
     "DDP1": "placement",
@@ -58,7 +54,7 @@ def rules() -> dict[str, Rule]:
 def _read(path: Path) -> Rule:
     try:
         _, front, body = path.read_text(encoding="utf-8").split("+++\n", 2)
-        meta = tomllib.loads(front)
+        meta = tomli.loads(front)
         return Rule(
             code=meta["code"],
             name=meta["name"],

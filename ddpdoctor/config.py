@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from ddpdoctor.findings import DdpdoctorError, Finding
+import tomli
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ddpdoctor.findings import DdpdoctorError, Finding
 
 
 @dataclass(frozen=True)
@@ -86,10 +82,10 @@ def find_config(paths: Iterable[Path]) -> Config:
 
 def _section(file: Path) -> dict[str, Any] | None:
     try:
-        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+        tools = tomli.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except OSError as error:
         raise DdpdoctorError(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DdpdoctorError(f"{file}: not valid TOML: {error}") from None
     section = tools.get("ddpdoctor") if isinstance(tools, dict) else None
     if section is not None and not isinstance(section, dict):

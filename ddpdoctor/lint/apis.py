@@ -7,7 +7,6 @@ the tables know the libraries.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,15 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import tomli
+
 from ddpdoctor.findings import DdpdoctorError
 from ddpdoctor.lint.values import Arguments, Value
 from ddpdoctor.resources import resource
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 # An alias may lead to another (a package, then a class in it); a user's table must not loop.
 _MOST_ALIASES = 4
@@ -164,10 +159,10 @@ _SECTIONS = {
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomli.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DdpdoctorError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DdpdoctorError(f"{path}: not a valid TOML table: {error}") from None
     for section, content in table.items():
         if section not in _SECTIONS:

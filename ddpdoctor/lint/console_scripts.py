@@ -7,15 +7,11 @@ setup.cfg and setup.py; what a setup.py computes is not known.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+import tomli
 
 Read = Callable[[Path], "bytes | None"]
 
@@ -43,8 +39,8 @@ def _of_pyproject(data: bytes | None) -> Iterator[str]:
     if data is None or b"scripts" not in data:
         return
     try:
-        settings = tomllib.loads(data.decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError:
+        settings = tomli.loads(data.decode("utf-8", "replace"))
+    except tomli.TOMLDecodeError:
         return
     poetry = _table(_table(settings, "tool"), "poetry")
     for table in (_table(settings, "project"), poetry):
