@@ -15,8 +15,9 @@ from typing import Protocol
 MOST_BYTES = 256 << 10
 _MOST_FILES = 200  # of one folder
 
-_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".bat", ".mk", ".md", ".rst")
-_NAMES = ("makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml", "readme")
+_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".bat", ".mk")
+_NAMES = ("makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml")
+_README = "readme"  # other texts may be notes on how one could run any program
 _SCRIPT_FOLDERS = ("scripts", "script", "shell", "slurm", "jobs", "launch", "recipes")
 _DEPTH = 2  # of folders below these
 
@@ -27,10 +28,11 @@ _LAUNCHER = re.compile(
 _HINT = re.compile(
     rb"torchrun|deepspeed|accelerate[- \t]|torch\.distributed\.(?:run|launch)|accelerate\.commands"
 )
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\+\r?\n")
 _ASSIGNED = re.compile(
     r"(?:^|[;&|]|\b(?:then|else|do)\b)[ \t]*(?:export[ \t]+|set[ \t]+)?(\w+)[ \t]*[:?]?=[ \t]*"
-    r"(\([^()]*\)|\"[^\"\n]*\"|'[^'\n]*'|[^\s#;&|]*)",
+    r"(\([^()]{0,2000}\)|\"[^\"]{0,2000}\"|'[^']{0,2000}'|[^\s#;&|]*)",
     re.MULTILINE,
 )
 _VARIABLE = re.compile(
@@ -98,7 +100,7 @@ def _names(folder: Path) -> list[str]:
 
 def _may_launch(path: Path) -> bool:
     name = path.name.lower()
-    if not (name.endswith(_SUFFIXES) or name in _NAMES):
+    if not (name.endswith(_SUFFIXES) or name in _NAMES or name.startswith(_README)):
         return False
     try:
         return os.stat(path).st_size <= MOST_BYTES
@@ -118,14 +120,15 @@ def _launches(
 ) -> Iterator[tuple[str, tuple[Path, ...]]]:
     """The script of each line that starts several ranks, as it is written, and the folders in which
     the line may have been meant to run."""
-    text = _CONTINUED.sub(" ", data.decode("utf-8", "replace"))
+    text = data.decode("utf-8", "replace")
+    if path.suffix != ".py":  # a comment there tells how to run it
+        text = _COMMENT.sub("", text)
+    text = _CONTINUED.sub(" ", text)
     values = _values(text)
     above = tuple(_folders(path, root))
     where = above
     one_visible = False
     for line in text.splitlines():
-        if line.lstrip().startswith("#") and path.suffix != ".py":
-            continue
         changed = _CHANGE_FOLDER.search(line)
         if changed is not None:
             inside = (folder / changed[1] for folder in above)
@@ -191,22 +194,21 @@ def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
 def _several_asked(
     launcher: str, options: dict[str, str], where: tuple[Path, ...], files: Files
 ) -> bool | None:
-    """Whether a launcher is told to start several ranks on a machine; None where it takes all GPUs
-    that it sees."""
+    """Whether a launcher is told to start several ranks on a machine; None where it starts one for
+    each GPU that it sees, or as many as a variable says."""
     if "accelerate" in launcher:
-        count = options.get("num_processes")
         if "cpu" in options or "use_cpu" in options:
             return False
+        count = options.get("num_processes")
         if not count and "config_file" in options:
             return _several_configured(options["config_file"], where, files)
-        return count != "1" if count else None
-    if launcher == "deepspeed":
-        if options.get("num_gpus"):
-            return options["num_gpus"] != "1"
-        if ":" in options.get("include", ""):
+    elif launcher == "deepspeed":
+        count = options.get("num_gpus")
+        if not count and ":" in options.get("include", ""):
             return "," in options["include"] or "@" in options["include"]
-        return None
-    return options.get("nproc_per_node", "1") != "1"
+    else:
+        count = options.get("nproc_per_node", "1")
+    return count != "1" if count and _UNKNOWN not in count else None
 
 
 def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> bool | None:
