@@ -182,3 +182,17 @@ DDP(model, device_ids=[local_rank])
 )
 def test_what_may_be_on_the_gpu_already(check, model):
     check(LOADED + f"DDP({model}, device_ids=[local_rank])")
+
+
+def test_the_weights_of_an_adapter(check):
+    check(
+        """
+        from peft import get_peft_model, set_peft_model_state_dict
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        print(os.environ["LOCAL_RANK"])
+        model = get_peft_model(AutoModelForCausalLM.from_pretrained("a"), unknown())
+        set_peft_model_state_dict(model, torch.load("adapter_model.bin"))  # DDP104
+        set_peft_model_state_dict(model, torch.load("adapter_model.bin", map_location="cpu"))
+        Trainer(model, TrainingArguments("out")).train()
+        """
+    )
