@@ -12,7 +12,7 @@ from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
-from ddpdoctor.lint.natives import SPELLINGS, pieces_of, spelled
+from ddpdoctor.lint.natives import SPELLINGS, SPLITTINGS, pieces_of, spelled
 from ddpdoctor.lint.nn_modules import added_to_list, library_module
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
@@ -145,8 +145,8 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
         return checkpoints.part(receiver, name)
     if isinstance(receiver, Unknown) and name in SPELLINGS:
         return spelled(receiver, name)
-    if isinstance(receiver, Unknown) and name == "split":
-        return pieces_of(run, receiver, arguments, place)
+    if isinstance(receiver, Unknown) and name in SPLITTINGS:
+        return pieces_of(run, receiver, name, arguments, place)
     escape(run, name if name.startswith(_MAY_BIND) else "", arguments, place)
     return Unknown()
 

@@ -16,6 +16,7 @@ from ddpdoctor.lint.comparisons import compare, negate
 from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.iteration import items_of
 from ddpdoctor.lint.modules import import_module
+from ddpdoctor.lint.options import NAMESPACE
 from ddpdoctor.lint.paths import resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import combine
@@ -160,7 +161,7 @@ def evaluate_arguments(run: Run, args: Any) -> Arguments:
                 named.update(
                     {k: v for k, v in entries.items() if isinstance(k, str) and v is not MISSING}
                 )
-                open_ended = open_ended or isinstance(value, Object) or value.open
+                open_ended = open_ended or not _holds_all(value)
             else:
                 open_ended = True
         elif arg.keyword is not None:
@@ -168,6 +169,14 @@ def evaluate_arguments(run: Run, args: Any) -> Arguments:
         else:
             positional.append(value)
     return Arguments(tuple(positional), named, open_ended)
+
+
+def _holds_all(value: Dict | Object) -> bool:
+    """Whether ** gives no other names than those that are known: of a dictionary or a
+    configuration, and not of an object with keys() of its own."""
+    if isinstance(value, Dict):
+        return not value.open
+    return isinstance(value.cls, Name) and value.cls.name == NAMESPACE
 
 
 def _comparison(run: Run, node: cst.Comparison) -> Value:

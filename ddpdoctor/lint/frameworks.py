@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ddpdoctor.lint.attributes import class_attribute, get_attribute
+from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.library_values import named_value
@@ -214,10 +216,12 @@ def _given(call: Call) -> list[Value]:
 
 
 def _move_modules(call: Call) -> None:
-    for value in _given(call):
-        value = resolve(value, call.run.path)
+    def move(value: Value) -> None:
         if kind_of(value) == "module":
             _on_own_device(call, value)
+
+    for value in _given(call):
+        split(call.run, value, move)
 
 
 def _on_own_device(call: Call, value: Value) -> Value:
@@ -228,12 +232,14 @@ def _on_own_device(call: Call, value: Value) -> Value:
 
 
 def _run_methods(call: Call, method: str) -> None:
-    for value in _given(call):
-        target = resolve(value, call.run.path)
+    def run_method(target: Value) -> None:
         if isinstance(target, Object) and isinstance(target.cls, Class):
             found = class_attribute(target.cls, method)
             if isinstance(found, Function):
                 call_value(call.run, Method(target, found), Arguments(open=True), call.place)
+
+    for value in _given(call):
+        split(call.run, value, run_method)
 
 
 def _run_kept(call: Call, receiver: Object) -> None:
@@ -247,7 +253,8 @@ def gives_back(call: Call) -> Value:
     """accelerator.prepare(model, optimizer, loader) gives its arguments back, moved."""
     values = tuple(resolve(value, call.run.path) for value in call.arguments.positional)
     if call.api.facts.get("moves"):
-        values = tuple(_on_own_device(call, value) for value in values)
+        move = partial(_on_own_device, call)
+        values = tuple(split(call.run, value, move) for value in values)
     return values[0] if len(values) == 1 else Sequence(values, "tuple")
 
 

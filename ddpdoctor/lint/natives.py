@@ -53,15 +53,20 @@ def spelled(word: Unknown, method: str) -> Unknown:
     return Unknown(word.key, default=default, given=word.given, origin=word.origin)
 
 
-def pieces_of(run: Run, word: Unknown, arguments: Arguments, place: Place) -> Value:
-    """option.split(","): its pieces by default. A user may give others, and more of them."""
-    pieces = Unknown() if word.default is None else _split(run, word.default, arguments, place)
+def pieces_of(run: Run, word: Unknown, method: str, arguments: Arguments, place: Place) -> Value:
+    """What one of SPLITTINGS makes of an option: its pieces by default. A user may give others,
+    and more of them."""
+    default = word.default
+    pieces = None if default is None else _TEXT[method](run, default, arguments, place)
     if not isinstance(pieces, Sequence) or pieces.open:
         return Unknown()
     return Sequence(
         tuple(
             Unknown(
-                ("piece", word.key, number), default=piece, given=word.given, origin=word.origin
+                ("piece", word.key, method, number),
+                default=piece,
+                given=word.given,
+                origin=word.origin,
             )
             for number, piece in enumerate(pieces.items)
         ),
@@ -344,3 +349,4 @@ _TEXT.update({"open": _open_path, "read_text": _open_path})
 SPELLINGS = ("lower", "casefold", "strip")
 _TEXT.update({name: _or_same(name) for name in (*SPELLINGS, "upper", "rstrip", "lstrip")})
 _TEXT["__str__"] = _same_text
+SPLITTINGS = ("split", "rsplit", "partition", "rpartition")

@@ -53,6 +53,25 @@ pl.Trainer(devices=2).fit(model=Net())
     )
 
 
+def test_each_module_that_may_be_the_one_that_is_trained(check):
+    check(
+        MODEL
+        + """
+    def training_step(self, batch, index):
+        return self.fc(torch.ones(2, device="cuda:0"))  # DDP103
+
+class Wide(Net):
+    def training_step(self, batch, index):
+        return self.fc(torch.ones(2, device="cuda:1"))  # DDP103
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--wide", action="store_true")
+model = Wide() if parser.parse_args().wide else Net()
+pl.Trainer(devices=2).fit(model)
+"""
+    )
+
+
 def test_the_module_moves_to_its_own_device_in_fit(check):
     check(
         MODEL

@@ -283,3 +283,57 @@ def test_what_configparser_takes_where_a_file_is_silent(check: Check) -> None:
     config.read_string("[train]\\ngpu = x")
     torch.ones(1, device=config.getint("train", "gpu"))
     """)
+
+
+def test_a_configuration_as_keywords_leaves_the_other_defaults(check: Check) -> None:
+    check("""
+    from omegaconf import OmegaConf
+
+    def build(width, device="cuda:0"):  # DDP103
+        return nn.Linear(width, 2).to(device)
+
+    def place(width, device="cuda:0"):
+        return nn.Linear(width, 2).to(device)
+
+    class Options:
+        def keys(self):
+            return read()
+
+    dist.init_process_group("nccl")
+    build(**OmegaConf.create({"width": 2}))
+    place(**Options())
+    """)
+
+
+def test_a_class_named_in_a_file_that_an_option_names(check: Check) -> None:
+    check(
+        """
+    import importlib
+    import lightning.pytorch as pl
+
+    def instantiate(config):
+        module, name = config["target"].rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)(**config.get("params", dict()))
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--base", default="base.yaml")
+    args = parser.parse_args()
+    config = yaml.safe_load(open(args.base))
+    pl.Trainer(devices=4).fit(instantiate(config["model"]))
+    """,
+        {
+            "base.yaml": "model: {target: nets.Net, params: {width: 2}}",
+            "nets.py": """
+            import lightning.pytorch as pl
+            import torch
+
+            class Net(pl.LightningModule):
+                def __init__(self, width, device="cuda:0"):  # DDP103
+                    super().__init__()
+                    self.where = device
+
+                def training_step(self, batch, index):
+                    return torch.ones(2, device=self.where)
+            """,
+        },
+    )
