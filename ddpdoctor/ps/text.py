@@ -10,7 +10,7 @@ from ddpdoctor.probe.results import StackGroup
 from ddpdoctor.ps.overview import JobView, Overview
 from ddpdoctor.report.placement import gpu_words, placement_lines
 from ddpdoctor.report.terminal import Screen, fit, printable, wrapped
-from ddpdoctor.report.text import finding_lines
+from ddpdoctor.report.text import blocks
 from ddpdoctor.report.words import count, ranks
 
 _FRAMES = 8
@@ -53,9 +53,9 @@ def _job(number: int, view: JobView, screen: Screen) -> Iterator[str]:
         yield from placement_lines(replace(view.placement, problems=()), screen)
     else:
         yield "No rank holds memory on a GPU."
-    for finding in view.findings:
+    for block in blocks(view.findings, screen):
         yield ""
-        yield from finding_lines(finding, screen)
+        yield from block
     if on_gpus and not view.findings:
         yield ""
         yield "No misplacement found."

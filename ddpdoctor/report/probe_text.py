@@ -9,7 +9,7 @@ from ddpdoctor.report import run_words
 from ddpdoctor.report.grouped import mismatches, wrong_openings
 from ddpdoctor.report.placement import gpu_words, placement_lines
 from ddpdoctor.report.terminal import Screen, fit, printable, wrapped
-from ddpdoctor.report.text import finding_lines
+from ddpdoctor.report.text import blocks
 from ddpdoctor.report.words import duration, ranks, sentence
 
 _FRAMES = 8
@@ -37,8 +37,8 @@ def _run_lines(label: str, run: ProbeRun, screen: Screen) -> list[str]:
     for section in sections:
         if part := list(section(run, screen)):
             lines += ["", *part]
-    for finding in run.findings:
-        lines += ["", *finding_lines(finding, screen)]
+    for block in blocks(run.findings, screen):
+        lines += ["", *block]
     if not run.findings:
         lines += ["", "No misplacement found."]
     lines.append("")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from ddpdoctor.findings import Applicability, Finding, Fix, Severity
 from ddpdoctor.report.excerpt import place
@@ -16,25 +16,51 @@ _APPLY = {
 }
 
 
-def finding_lines(finding: Finding, screen: Screen) -> list[str]:
-    """One finding, in the lines that a person reads."""
+def blocks(findings: Sequence[Finding], screen: Screen) -> list[list[str]]:
+    """The lines that a person reads: what is said alike of several places is said once."""
+    alike: dict[Hashable, list[Finding]] = {}
+    for finding in findings:
+        said = (finding.code, finding.severity, finding.message, *notes(finding))
+        alone = () if finding.filename else (len(alike),)
+        alike.setdefault((*said, *alone), []).append(finding)
+    return [_block(members, screen) for members in alike.values()]
+
+
+def text(findings: Sequence[Finding], screen: Screen) -> str:
+    """All findings, a blank line after each block."""
+    return "".join("\n".join(block) + "\n\n" for block in blocks(findings, screen))
+
+
+def _block(alike: list[Finding], screen: Screen) -> list[str]:
     style = screen.style
-    colour = _COLOURS[finding.severity]
-    head = f"{finding.code} {finding.severity.value}: "
-    first, *rest = wrapped(head, finding.message, screen.columns)
-    lines = [style(head, colour, bold=True) + style(first[len(head) :], bold=True)]
+    told = alike[0]
+    places = f", {len(alike)} places" if len(alike) > 1 else ""
+    head = f"{told.code} {told.severity.value}{places}: "
+    first, *rest = wrapped(head, told.message, screen.columns)
+    lines = [style(head, _COLOURS[told.severity], bold=True) + style(first[len(head) :], bold=True)]
     lines += [style(line, bold=True) for line in rest]
+    for finding in alike:
+        lines += _places(finding, finding is told, screen)
+    for label, note in notes(told):
+        first, *rest = wrapped(f"  {label:<10} ", note, screen.columns)
+        lines += [style(first[:13], "blue", bold=True) + first[13:], *rest]
+    return lines
+
+
+def _places(finding: Finding, context: bool, screen: Screen) -> Iterator[str]:
+    """Where a finding stands, with or without the lines around, and what explains it."""
     if finding.filename and finding.location:
-        lines += place(
+        yield from place(
             "-->",
             finding.filename,
             finding.location,
             finding.end_location,
+            context=context,
             screen=screen,
-            colour=colour,
+            colour=_COLOURS[finding.severity],
         )
     elif finding.filename:
-        lines.append(f"  {style('-->', 'blue', bold=True)} {printable(finding.filename)}")
+        yield f"  {screen.style('-->', 'blue', bold=True)} {printable(finding.filename)}"
     for related in finding.related:
         shown = place(
             ":::",
@@ -49,16 +75,7 @@ def finding_lines(finding: Finding, screen: Screen) -> list[str]:
         is_shown = finding.location is not None and (
             (related.filename, related.location.row) == (finding.filename, finding.location.row)
         )
-        lines += shown[:1] if is_shown else shown
-    for label, text in notes(finding):
-        first, *rest = wrapped(f"  {label:<10} ", text, screen.columns)
-        lines += [style(first[:13], "blue", bold=True) + first[13:], *rest]
-    return lines
-
-
-def text(findings: Sequence[Finding], screen: Screen) -> str:
-    """All findings, a blank line after each."""
-    return "".join("\n".join(finding_lines(finding, screen)) + "\n\n" for finding in findings)
+        yield from shown[:1] if is_shown else shown
 
 
 def notes(finding: Finding) -> list[tuple[str, str]]:

@@ -191,6 +191,21 @@ def test_fit_gives_exactly_the_cells(text: str, cells: int) -> None:
     assert width(fit(printable(text), cells)) == cells
 
 
+def test_what_is_said_alike_of_several_places_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("x.cuda()\n\ny.cuda()\n")
+    one = replace(finding_at(path, 1, 1, 9), repair="name the device")
+    other = replace(one, location=Location(3, 1), end_location=Location(3, 9))
+    text = render([one, other], "text", SUMMARY, Screen())
+    assert text.count("DDP101 error, 2 places: bare .cuda()\n") == 1
+    assert text.count("name the device") == 1
+    assert text.index("x.cuda()") < text.index("y.cuda()") < text.index("name the device")
+    for different in (replace(other, repair="bind it"), replace(other, severity=Severity.INFO)):
+        assert "places" not in render([one, different], "text", SUMMARY, Screen())
+    told = render([replace(one, filename=None, location=None)] * 2, "text", SUMMARY, Screen())
+    assert told.count("DDP101 error: bare .cuda()") == 2
+
+
 def test_a_run_that_found_no_program_says_so() -> None:
     text = render([], "text", Summary(files=12, programs=0), Screen())
     assert text == "No distributed program found, so nothing was judged: 12 files looked at.\n"
