@@ -75,7 +75,12 @@ def _imported_as(callee: Unknown) -> str:
 
 
 def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -> Value:
-    bound = Arguments((method.receiver, *arguments.positional), arguments.named, arguments.open)
+    bound = Arguments(
+        (method.receiver, *arguments.positional),
+        arguments.named,
+        arguments.open,
+        arguments.loaded,
+    )
     if isinstance(method.function, Function):
         return call_function(run, method.function, bound, place, receiver=method.receiver)
     return call(run, method.function, bound, place)
@@ -197,7 +202,7 @@ def bind_parameters(run: Run, function: Function, arguments: Arguments) -> dict[
 
 def _default(function: Function, name: str, arguments: Arguments) -> Value:
     if arguments.open:
-        return Unknown()
+        return arguments.not_seen()
     default = function.defaults.get(name)
     return Unknown() if default is None else default
 
@@ -229,8 +234,10 @@ def _fill_fields(
 ) -> None:
     for position, name in enumerate(cls.fields):
         given = arguments.get(position, name)
-        if given is None:
-            given = Unknown() if arguments.open else field_default(run, cls, name, place)
+        if given is None and arguments.open:
+            given = arguments.not_seen()
+        elif given is None:
+            given = field_default(run, cls, name, place)
         run.heap.write(instance.attributes, name, given)
 
 

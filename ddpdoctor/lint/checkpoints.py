@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from ddpdoctor.lint.paths import leaves
 from ddpdoctor.lint.run import Run
-from ddpdoctor.lint.values import MISSING, Const, Dict, Object, Place, Sequence, Unknown, Value
+from ddpdoctor.lint.values import (
+    MISSING,
+    Const,
+    Dict,
+    Object,
+    Part,
+    Place,
+    Sequence,
+    Unknown,
+    Value,
+)
 
 
 def load_of(run: Run, value: Value | None) -> Const | None:
@@ -51,6 +61,8 @@ def _loads_in(run: Run, value: Value, seen: set[int]) -> Iterator[Const]:
         if isinstance(leaf, Object):
             held = leaf.attributes.get("#load", MISSING)
             yield from (load for load, _ in leaves(held, run.path) if isinstance(load, Const))
+        elif isinstance(leaf, Part):
+            yield leaf.load
         elif isinstance(leaf, Dict) and id(leaf) not in seen:
             seen.add(id(leaf))
             for part in (leaf.loaded, *leaf.entries.values()):

@@ -145,6 +145,7 @@ def evaluate_arguments(run: Run, args: Any) -> Arguments:
     positional: list[Value] = []
     named: dict[str, Value] = {}
     open_ended = False
+    loaded: Const | None = None
     for arg in args:
         value = evaluate(run, arg.value)
         if arg.star == "*":
@@ -162,13 +163,14 @@ def evaluate_arguments(run: Run, args: Any) -> Arguments:
                     {k: v for k, v in entries.items() if isinstance(k, str) and v is not MISSING}
                 )
                 open_ended = open_ended or not _holds_all(value)
+                loaded = loaded or checkpoints.load_of(run, value)
             else:
                 open_ended = True
         elif arg.keyword is not None:
             named[arg.keyword.value] = value
         else:
             positional.append(value)
-    return Arguments(tuple(positional), named, open_ended)
+    return Arguments(tuple(positional), named, open_ended, loaded)
 
 
 def _holds_all(value: Dict | Object) -> bool:

@@ -167,6 +167,16 @@ class Unknown(Value):
         return f"Unknown({self.key!r})"
 
 
+class Part(Unknown):
+    """What a checkpoint holds under a name: unknown, but for the event that loaded it."""
+
+    __slots__ = ("load",)
+
+    def __init__(self, load: Const) -> None:
+        super().__init__(origin=load.origin)
+        self.load = load
+
+
 def loop_number(end: Role | None = None) -> Unknown:
     """One of the numbers from 0 up to a count of that role, or to one that is not known."""
     return Unknown((_LOOP, next(_fresh) if end is None else end))
@@ -456,11 +466,17 @@ class Native(Value):
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call. open: there was a * or ** that could not be followed."""
+    """The arguments of a call. open: there was a * or ** that could not be followed; loaded: the
+    event that loaded a checkpoint which stands behind a **."""
 
     positional: tuple[Value, ...] = ()
     named: dict[str, Value] = field(default_factory=dict)
     open: bool = False
+    loaded: Const | None = None
+
+    def not_seen(self) -> Unknown:
+        """What a parameter may be given by what could not be followed."""
+        return Unknown() if self.loaded is None else Part(self.loaded)
 
     def get(self, position: int | None, *names: str) -> Value | None:
         """The argument by any of its names, or by position; None where it is not given."""

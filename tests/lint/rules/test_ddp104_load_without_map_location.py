@@ -53,6 +53,25 @@ for name, value in torch.load("x.pt").items():  # DDP104
     own[name].copy_(value)
         """,
         'model.load_state_dict(dict((n, v) for n, v in torch.load("x.pt").items()))  # DDP104',
+        """
+@dataclasses.dataclass
+class Snapshot:
+    model: dict
+    epoch: int
+
+snapshot = Snapshot(**torch.load("x.pt"))  # DDP104
+model.load_state_dict(snapshot.model)
+        """,
+        """
+class Saved:
+    def __init__(self, path, **more):
+        self.fill(**torch.load(path), **more)  # DDP104
+
+    def fill(self, state, epoch=0):
+        model.load_state_dict(state)
+
+Saved("x.pt")
+        """,
     ],
 )
 def test_a_state_loaded_without_a_mapping(check: Check, load: str) -> None:
@@ -104,6 +123,21 @@ model.load_state_dict(load("x.pt", "cpu"))
 )
 def test_a_load_that_is_right(check: Check, load: str) -> None:
     check(BOUND + load)
+
+
+def test_what_a_checkpoint_gives_as_keywords_is_not_known(check: Check) -> None:
+    check(
+        BOUND
+        + """
+def build(state, device=None, fast=False):
+    if device is None:
+        torch.ones(1, device="cuda:0")  # DDP103
+    if not fast:
+        torch.ones(1, device="cuda:1")  # DDP103
+
+build(**torch.load("x.pt"))
+    """
+    )
 
 
 def test_without_a_job_a_load_is_right(check: Check) -> None:
