@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 
-from ddpdoctor.findings import Applicability, Finding, Fix, Severity
+from ddpdoctor.findings import Applicability, Finding, Fix, Location, Severity
 from ddpdoctor.report.excerpt import place
 from ddpdoctor.report.terminal import Screen, printable, wrapped
 from ddpdoctor.report.words import ranges
@@ -23,7 +23,8 @@ def blocks(findings: Sequence[Finding], screen: Screen) -> list[list[str]]:
         said = (finding.code, finding.severity, finding.message, *notes(finding))
         alone = () if finding.filename else (len(alike),)
         alike.setdefault((*said, *alone), []).append(finding)
-    return [_block(members, screen) for members in alike.values()]
+    quoted = {_line(finding.filename, finding.location) for finding in findings}
+    return [_block(members, quoted, screen) for members in alike.values()]
 
 
 def text(findings: Sequence[Finding], screen: Screen) -> str:
@@ -31,7 +32,11 @@ def text(findings: Sequence[Finding], screen: Screen) -> str:
     return "".join("\n".join(block) + "\n\n" for block in blocks(findings, screen))
 
 
-def _block(alike: list[Finding], screen: Screen) -> list[str]:
+def _line(filename: str | None, location: Location | None) -> tuple[str | None, int | None]:
+    return filename, location.row if location else None
+
+
+def _block(alike: list[Finding], quoted: Container[object], screen: Screen) -> list[str]:
     style = screen.style
     told = alike[0]
     places = f", {len(alike)} places" if len(alike) > 1 else ""
@@ -40,15 +45,18 @@ def _block(alike: list[Finding], screen: Screen) -> list[str]:
     lines = [style(head, _COLOURS[told.severity], bold=True) + style(first[len(head) :], bold=True)]
     lines += [style(line, bold=True) for line in rest]
     for finding in alike:
-        lines += _places(finding, finding is told, screen)
+        lines += _places(finding, finding is told, quoted, screen)
     for label, note in notes(told):
         first, *rest = wrapped(f"  {label:<10} ", note, screen.columns)
         lines += [style(first[:13], "blue", bold=True) + first[13:], *rest]
     return lines
 
 
-def _places(finding: Finding, context: bool, screen: Screen) -> Iterator[str]:
-    """Where a finding stands, with or without the lines around, and what explains it."""
+def _places(
+    finding: Finding, context: bool, quoted: Container[object], screen: Screen
+) -> Iterator[str]:
+    """Where a finding stands, with or without the lines around, and what explains it: by its
+    place alone where that line is quoted for a finding."""
     if finding.filename and finding.location:
         yield from place(
             "-->",
@@ -72,10 +80,7 @@ def _places(finding: Finding, context: bool, screen: Screen) -> Iterator[str]:
             screen=screen,
             colour="blue",
         )
-        is_shown = finding.location is not None and (
-            (related.filename, related.location.row) == (finding.filename, finding.location.row)
-        )
-        yield from shown[:1] if is_shown else shown
+        yield from shown[:1] if _line(related.filename, related.location) in quoted else shown
 
 
 def notes(finding: Finding) -> list[tuple[str, str]]:

@@ -77,6 +77,13 @@ def test_a_line_is_quoted_once(tmp_path: Path) -> None:
         told = shown(replace(finding, related=related))
         assert f"a.py:{row}:3: takes effect here" in told
         assert told.count(code) == times
+        both = render(
+            [replace(finding, related=related), finding_at(path, 2, 8, 9)],
+            "text",
+            SUMMARY,
+            Screen(),
+        )
+        assert both.count("y.cuda(0)") == 2  # once as the line below the first
 
 
 @pytest.mark.usefixtures("program")
