@@ -198,6 +198,9 @@ def _of_class(run: Run, cls: Class, name: str, place: Place) -> Value:
         if isinstance(found, Object) and "#default" in found.attributes:
             return found.attributes["#default"]
         return found
+    of_metaclass = None if cls.metaclass is None else class_attribute(cls.metaclass, name)
+    if isinstance(of_metaclass, Function) and of_metaclass.kind in ("function", "property"):
+        return bind_method(run, cls, of_metaclass, place)
     if name == "__name__":
         return Const(cls.name)
     if name == "__subclasses__":

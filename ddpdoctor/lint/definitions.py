@@ -120,6 +120,7 @@ def evaluate_defaults(run: Run, parameters: cst.Parameters) -> dict[str, Value]:
 
 def define_class(run: Run, node: cst.ClassDef) -> Value:
     from ddpdoctor.lint.expressions import evaluate
+    from ddpdoctor.lint.metaclasses import tell_metaclass
     from ddpdoctor.lint.statements import execute
 
     bases = tuple(resolve(evaluate(run, base.value), run.path) for base in node.bases)
@@ -133,6 +134,7 @@ def define_class(run: Run, node: cst.ClassDef) -> Value:
     if any(name in _ENUMERATIONS for name in cls.library_bases()):
         _make_members(cls)
     _tell_base(run, cls)
+    tell_metaclass(run, node, cls)
     decorators = [evaluate(run, decorator.decorator) for decorator in node.decorators]
     is_record = _is_record(run, decorators) or any(
         name in ("typing.NamedTuple", "typing_extensions.NamedTuple")

@@ -37,6 +37,8 @@ from ddpdoctor.lint.values import (
 def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Value:
     """Calls something of a library by its full name."""
     name = run.apis.canonical(name)
+    if name.endswith(".__new__") and run.classes_in_the_making:
+        return run.classes_in_the_making[-1]  # type.__new__(cls, name, bases, namespace)
     if name.startswith("builtins.") and name != "builtins.open":
         return call_builtin(run, name[len("builtins.") :], arguments, place)
     if name.startswith("os.environ.") or name == "os.getenv":
@@ -120,6 +122,8 @@ def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> 
 def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, place: Place) -> Value:
     """Calls a method that the program does not define."""
     receiver = resolve(receiver, run.path)
+    if name == "__new__" and isinstance(receiver, Class) and run.classes_in_the_making:
+        return run.classes_in_the_making[-1]  # super().__new__(...) of a metaclass
     for owner in _library_classes(receiver):
         full = run.apis.canonical(f"{owner}.{name}")
         result = standard_method(run, receiver, owner, name, arguments, place)

@@ -108,6 +108,7 @@ class Run:
         self.costs: dict[int, Cost] = {}  # by the id of a function's body
         self.exhausted = False
         self.files = 1
+        self.classes_in_the_making: list[Class] = []  # by metaclasses of the program
         self.modules_of_job: list[Object] = []  # instances of the program's nn.Module classes
         self.ran_forward: set[int] = set()
 

@@ -368,7 +368,7 @@ class Function(Value):
 class Class(Value):
     """A class of the program. bases: Class, Name or Unknown; namespace: its own attributes."""
 
-    __slots__ = ("bases", "dataclass", "fields", "module", "name", "namespace")
+    __slots__ = ("bases", "dataclass", "fields", "metaclass", "module", "name", "namespace")
 
     def __init__(
         self,
@@ -384,6 +384,7 @@ class Class(Value):
         self.module = module
         self.fields: tuple[str, ...] = ()
         self.dataclass = False
+        self.metaclass: Class | None = None  # one of the program
         self.origin = origin
 
     def __repr__(self) -> str:

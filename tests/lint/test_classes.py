@@ -366,3 +366,59 @@ def test_an_abstract_base_with_a_subclass_hook(check: Check) -> None:
     dist.init_process_group("nccl")
     Mine().run()
     """)
+
+
+REGISTRY = """
+from abc import ABCMeta
+KNOWN = {}
+
+class Registry(ABCMeta):
+    def __new__(mcs, name, bases, namespace, **options):
+        cls = super().__new__(mcs, name, bases, namespace)
+        if namespace.get("name"):
+            KNOWN[namespace["name"]] = cls
+        return cls
+
+    def build(cls, *arguments):
+        return cls(*arguments)
+
+class Base(metaclass=Registry):
+    name = ""
+
+class Wide(Base):
+    name = "wide"
+
+    def __init__(self, width):
+        torch.ones(width, device="cuda:0")  # DDP103
+
+dist.init_process_group("nccl")
+"""
+
+
+@pytest.mark.parametrize("use", ['KNOWN["wide"](2)', "KNOWN[read()](2)", "Wide.build(2)"])
+def test_a_metaclass_is_told_of_every_class_and_has_methods_for_them(
+    check: Check, use: str
+) -> None:
+    check(REGISTRY + use)
+
+
+def test_what_a_metaclass_makes_of_the_namespace_and_of_the_class(check: Check) -> None:
+    check("""
+    class Meta(type):
+        def __new__(mcs, name, bases, namespace):
+            namespace["gpu"] = 1  # DDP103
+            return type.__new__(mcs, name, bases, namespace)
+
+        def __init__(cls, name, bases, namespace):
+            super().__init__(name, bases, namespace)
+            cls.other = 2  # DDP103
+            if not hasattr(cls, "checked"):
+                raise TypeError(name)
+
+    class Job(metaclass=Meta):
+        pass
+
+    dist.init_process_group("nccl")
+    torch.ones(1, device=Job.gpu)
+    torch.ones(1, device=Job.other)
+    """)
