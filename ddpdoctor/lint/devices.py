@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpdoctor.lint.paths import Path, map_value
+from ddpdoctor.lint.paths import Path, leaves, map_value
 from ddpdoctor.lint.values import (
     Const,
     Device,
@@ -86,6 +86,11 @@ def _option(option: Unknown, default: Value) -> Value:
 
 def is_cuda(device: object) -> bool:
     return isinstance(device, Device) and device.kind in _ACCELERATORS
+
+
+def may_be_cuda(device: Value, path: Path) -> bool:
+    """Whether it is CUDA's in some run of the path."""
+    return any(is_cuda(leaf) for leaf, _ in leaves(device, path))
 
 
 def is_cpu(device: object) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.trace import Event
 from ddpdoctor.lint.values import (
     Arguments,
     Const,
@@ -34,3 +36,7 @@ class Call:
         """An argument whose None says no more than its absence."""
         value = self.argument(role)
         return None if isinstance(value, Const) and value.value is None else value
+
+    def record(self, kind: str, **detail: Any) -> Event:
+        """Notes what the call does. detail: as of Run.record."""
+        return self.run.record(kind, self.name, self.place, arguments=self.arguments, **detail)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from ddpdoctor.lint import checkpoints
 from ddpdoctor.lint.calls import call as call_value
-from ddpdoctor.lint.devices import as_device, is_cpu, is_cuda, is_dtype
+from ddpdoctor.lint.devices import as_device, is_cpu, is_cuda, is_dtype, may_be_cuda
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.library_values import named_value
@@ -63,13 +63,10 @@ def place(call: Call) -> Value:
 
 def _put(call: Call, receiver: Value, device: Value, given: Value | None) -> Value:
     run = call.run
-    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-        run.record(
+    if may_be_cuda(device, run.path):
+        call.record(
             "place",
-            call.name,
-            call.place,
             device=device,
-            arguments=call.arguments,
             given=given,
             receiver=receiver,
         )
@@ -130,12 +127,9 @@ def create(call: Call) -> Value:
     else:
         device = default_device(run)
         if isinstance(device, Device) and device.kind == "cpu":
-            run.record(
+            call.record(
                 "make",
-                call.name,
-                call.place,
                 device=device,
-                arguments=call.arguments,
                 input=device_of_input(run),
                 takes_device="device" in facts,
                 method=_method(run),
@@ -157,7 +151,7 @@ def note_creation(
     run: Run, name: str, device: Value, given: Value | None, arguments: Arguments, place: Place
 ) -> None:
     """Notes a tensor or module that is made on a GPU."""
-    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+    if may_be_cuda(device, run.path):
         run.record("create", name, place, device=device, arguments=arguments, given=given)
         start_cuda(run, device, place)
 
@@ -185,12 +179,9 @@ def load(call: Call) -> Value:
     run = call.run
     mapping = call.argument("map")
     device = None if mapping is None else as_device(mapping, run.path)
-    event = run.record(
+    event = call.record(
         "load",
-        call.name,
-        call.place,
         device=device,
-        arguments=call.arguments,
         map=mapping,
         file=call.argument("file"),
         api=call.api,
@@ -210,10 +201,8 @@ def load_state(call: Call) -> Value:
     receiver = call.receiver if call.receiver is not None else call.argument("into")
     checkpoints.use(run, state, call.place)
     steps = receiver.attributes.get("#steps") if isinstance(receiver, Object) else None
-    run.record(
+    call.record(
         "load_state",
-        call.name,
-        call.place,
         receiver=receiver,
         state=state,
         module_at=None if steps is None else device_of(run, steps),
@@ -241,7 +230,7 @@ def parameter(call: Call) -> Value:
 
 
 def pin(call: Call) -> Value:
-    call.run.record("context", call.name, call.place, device=None, arguments=call.arguments)
+    call.record("context", device=None)
     return call.receiver if call.receiver is not None else Unknown()
 
 
@@ -250,12 +239,9 @@ def context(call: Call) -> Value:
     given = call.given("device")
     device = None if given is None else as_device(given, run.path)
     only_started = bool(call.api.facts.get("only_started"))
-    run.record(
+    call.record(
         "context",
-        call.name,
-        call.place,
         device=device,
-        arguments=call.arguments,
         only_started=only_started,
     )
     if not only_started:
@@ -271,7 +257,7 @@ def starts(call: Call) -> Value:
 
 def current(call: Call) -> Value:
     """torch.cuda.current_device(): an unbound process is told 0, and may keep it."""
-    call.run.record("current", call.name, call.place)
+    call.record("current")
 
     def told(index: Value) -> Value:
         if isinstance(index, Const) and index.value is None:
@@ -292,10 +278,8 @@ def set_default_device(call: Call) -> Value:
         device: Value = Device("cuda", None, call.place) if on_gpu else Const(None)
     else:
         device = Const(None) if given is None else as_device(given, run.path)
-    if any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
-        run.record(
-            "default", call.name, call.place, device=device, arguments=call.arguments, given=given
-        )
+    if may_be_cuda(device, run.path):
+        call.record("default", device=device, given=given)
     elif isinstance(device, Device):
         device = Const(None)
     run.set_process("default_device", device)
@@ -363,7 +347,7 @@ def device_map(call: Call) -> Value:
     run = call.run
     given = call.argument("map")
     if given is not None:
-        run.record("device_map", call.name, call.place, arguments=call.arguments, map=given)
+        call.record("device_map", map=given)
     elif _loads_to_cpu(call):
         return library_module(run, call.name.rpartition(".")[0], Arguments(), call.place)
     return Object(None, {}, call.place)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.comparisons import compare
-from ddpdoctor.lint.devices import as_device, is_cuda
+from ddpdoctor.lint.devices import as_device, is_cuda, may_be_cuda
 from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.library_values import named_value
-from ddpdoctor.lint.paths import assume, leaves, map_value, resolve
+from ddpdoctor.lint.paths import assume, map_value, resolve
 from ddpdoctor.lint.run import UNBOUND, Run
 from ddpdoctor.lint.trace import DEFAULT_BACKEND
 from ddpdoctor.lint.values import (
@@ -32,7 +32,7 @@ def start_cuda(run: Run, device: Value | None, place: Place) -> None:
     started = Const(True, place)
     if device is None:
         run.set_process("started", started)
-    elif any(is_cuda(leaf) for leaf, _ in leaves(device, run.path)):
+    elif may_be_cuda(device, run.path):
         after = map_value(device, run.path, lambda leaf: started if is_cuda(leaf) else before)
         run.set_process("started", after)
 
@@ -47,9 +47,7 @@ def index_of(device: Value) -> Value:
 def bind(call: Call) -> Value:
     given = call.argument("device")
     device = Unknown() if given is None else as_device(given, call.run.path)
-    call.run.record(
-        "bind", call.name, call.place, device=device, arguments=call.arguments, given=given
-    )
+    call.record("bind", device=device, given=given)
     call.run.set_process("current", map_value(device, call.run.path, index_of))
     start_cuda(call.run, device, call.place)  # set_device initialises CUDA for the process
     return Const(None)
@@ -91,12 +89,9 @@ def group(call: Call) -> Value:
     device_id = call.argument("device_id")
     if not is_one_process(run, call.argument("size")):
         _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
-        run.record(
+        call.record(
             "group",
-            call.name,
-            call.place,
             device=None if device_id is None else as_device(device_id, run.path),
-            arguments=call.arguments,
             on_cpu=map_value(backend, run.path, lambda leaf: Const(_backend(leaf) in _NO_GPU)),
             sure=bool(call.api.facts.get("sure", True)),
             api=call.api,
@@ -168,7 +163,7 @@ def mesh(call: Call) -> Value:
     run = call.run
     kind = call.argument("kind")
     if isinstance(kind, Const) and kind.value == "cuda":
-        run.record("mesh", call.name, call.place, arguments=call.arguments)
+        call.record("mesh")
         group = resolve(run.cell["group"], run.path)
         if isinstance(group, Const) and group.value is None:
             run.record(

@@ -39,7 +39,7 @@ from ddpdoctor.lint.values import (
 
 def passes(call: Call) -> Value:
     if call.api.facts.get("launched_with_local_rank"):
-        call.run.record("launcher", call.name, call.place)
+        call.record("launcher")
     given = call.arguments.get(0)
     return Unknown() if given is None else given
 
@@ -75,9 +75,9 @@ def nothing(call: Call) -> Value:
 def returns(call: Call) -> Value:
     word = call.api.facts.get("value", "unknown")
     if call.api.facts.get("query"):
-        call.run.record("query", call.name, call.place)
+        call.record("query")
     if word in RANKS:
-        call.run.record("asks", call.name, call.place)
+        call.record("asks")
     group = call.argument("group")
     if group is not None and not (isinstance(group, Const) and group.value is None):
         return Unknown()  # the rank in a group of its own, such as the ranks of one machine

@@ -19,12 +19,9 @@ from ddpdoctor.lint.values import (
 def wrap(call: Call) -> Value:
     run = call.run
     module = call.argument("module") or Unknown()
-    run.record(
+    call.record(
         "wrap",
-        call.name,
-        call.place,
         device=device_of(run, module),
-        arguments=call.arguments,
         module=module,
         device_ids=call.argument("device_ids"),
         output_device=call.argument("output_device"),
@@ -40,12 +37,9 @@ def shard(call: Call) -> Value:
     module = call.argument("module") or Unknown()
     given = call.given("device_id")
     device = None if given is None else as_device(given, run.path)
-    run.record(
+    call.record(
         "shard",
-        call.name,
-        call.place,
         device=device,
-        arguments=call.arguments,
         module=module,
         mesh=call.given("mesh"),
     )
@@ -70,12 +64,9 @@ def collective(call: Call) -> Value:
     device = None if tensor is None else device_of(call.run, tensor)
     listed = call.argument("list")
     held = () if listed is None else held_in(listed)
-    call.run.record(
+    call.record(
         "collective",
-        call.name,
-        call.place,
         device=device,
-        arguments=call.arguments,
         tensor=tensor,
         listed=tuple(device_of(call.run, each) for each in held),
         group=call.arguments.get(None, "group"),
@@ -87,11 +78,8 @@ def objects(call: Call) -> Value:
     payload = call.argument("payload")
     held = [] if payload is None else held_in(payload)
     members = [value.attributes.get("#members", value) for value in held]
-    call.run.record(
+    call.record(
         "objects",
-        call.name,
-        call.place,
-        arguments=call.arguments,
         payload_devices=[device_of(call.run, value) for value in members],
         group=call.argument("group"),
         device=call.given("device"),
@@ -100,11 +88,8 @@ def objects(call: Call) -> Value:
 
 
 def barrier(call: Call) -> Value:
-    call.run.record(
+    call.record(
         "barrier",
-        call.name,
-        call.place,
-        arguments=call.arguments,
         device_ids=call.given("device_ids"),
         group=call.argument("group"),
     )
