@@ -56,6 +56,7 @@ class Apis:
         self.methods: dict[str, Api] = {}
         self.values: dict[str, str] = {}
         self.environment: dict[str, str] = {}
+        self.machines: dict[str, str] = {}
         self.classes: dict[str, dict[str, Any]] = {}
         self.aliases: dict[str, str] = {}
         self.may_bind: list[str] = []
@@ -64,6 +65,7 @@ class Apis:
             self.libraries.update(table.get("libraries", ()))
             self.values.update(table.get("values", {}))
             self.environment.update(table.get("environment", {}))
+            self.machines.update(table.get("machines", {}))
             self.classes.update(table.get("classes", {}))
             self.aliases.update(table.get("aliases", {}))
             self.may_bind.extend(table.get("may_bind", ()))
@@ -150,6 +152,7 @@ _SECTIONS = {
     "methods": dict,
     "values": dict,
     "environment": dict,
+    "machines": dict,
     "classes": dict,
     "aliases": dict,
     "may_bind": list,

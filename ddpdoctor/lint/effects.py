@@ -12,6 +12,7 @@ from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
 from ddpdoctor.lint.kinds.call import Call
+from ddpdoctor.lint.machines import place_in_list
 from ddpdoctor.lint.natives import SPELLINGS, SPLITTINGS, pieces_of, spelled
 from ddpdoctor.lint.nn_modules import added_to_list, library_module
 from ddpdoctor.lint.paths import resolve
@@ -147,6 +148,8 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
         return _tensor_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
         return checkpoints.part(receiver, name)
+    if name == "index":
+        return place_in_list(run, arguments.get(0))
     if isinstance(receiver, Unknown) and name in SPELLINGS:
         return spelled(receiver, name)
     if isinstance(receiver, Unknown) and name in SPLITTINGS:

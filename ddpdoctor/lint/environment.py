@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ddpdoctor.lint.library_values import RANKS, named_value
-from ddpdoctor.lint.paths import leaves, or_else, resolve
+from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.values import (
     MISSING,
@@ -88,15 +88,6 @@ def _from_launcher(run: Run, name: str, default: Value | None) -> Value:
         # Set under some launchers only; without a default the program relies on it.
         return either(("true", ("environment", name)), None, value, default)
     return value
-
-
-def is_one_process(run: Run, size: Value | None = None) -> bool:
-    """Whether the job that is opened now is of one process, as its size or the program's own
-    WORLD_SIZE says."""
-    size = size or run.environment.entries.get("WORLD_SIZE", Unknown())
-    return all(
-        isinstance(leaf, Const) and str(leaf.value) == "1" for leaf, _ in leaves(size, run.path)
-    )
 
 
 def number(run: Run, text: Value) -> Value:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ddpdoctor.lint.attributes import class_attribute, get_attribute
 from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.calls import call as call_value
-from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.machines import is_alone_on_machine
 from ddpdoctor.lint.nn_modules import moved
 from ddpdoctor.lint.options import call_with_options
 from ddpdoctor.lint.paths import leaves, resolve
@@ -91,7 +91,7 @@ def open_group_and_bind(call: Call) -> None:
     """What the facts `groups`, `binds` and `sets` say of a call."""
     run, facts = call.run, call.api.facts
     count = _processes(_maker(call))
-    if facts.get("groups") and count != "one" and not is_one_process(run):
+    if facts.get("groups") and count != "one" and not is_alone_on_machine(run):
         run.record(
             "group",
             call.name,

@@ -131,3 +131,42 @@ def test_an_attribute_set_on_one_side_only_may_be_another_on_the_other(check: Ch
 
     main(arguments())
     """)
+
+
+ONE_A_MACHINE = """
+torch.cuda.set_device(0){}
+model = DDP(nn.Linear(1, 1).to("cuda:0"))  {}
+"""
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "size = int(os.environ['SLURM_NNODES'])\n"
+        "dist.init_process_group('nccl', world_size=size, rank=number())",
+        "dist.init_process_group('nccl', world_size=count(), rank=int(os.environ['SLURM_NODEID']))",
+        "os.environ.update(RANK=os.environ.get('SLURM_NODEID', '0'), WORLD_SIZE=str(count()))\n"
+        "dist.init_process_group('nccl')",
+        "hosts = json.loads(os.environ['SM_HOSTS'])\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--host', default=os.environ['SM_CURRENT_HOST'])\n"
+        "rank = hosts.index(parser.parse_args().host)\n"
+        "dist.init_process_group('nccl', world_size=len(hosts), rank=rank)",
+    ],
+)
+def test_a_job_that_counts_machines_has_one_rank_on_each(check: Check, group: str) -> None:
+    check(group + ONE_A_MACHINE.format("", ""))
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "size = int(os.environ['SLURM_NNODES']) * torch.cuda.device_count()\n"
+        "dist.init_process_group('nccl', world_size=size)",
+        "rank = int(os.environ['SLURM_NODEID']) * 8 + int(os.environ['SLURM_LOCALID'])\n"
+        "dist.init_process_group('nccl', rank=rank)",
+        "dist.init_process_group('nccl', rank=['a', 'b'].index(name()))",
+    ],
+)
+def test_a_job_of_several_ranks_a_machine(check: Check, group: str) -> None:
+    check(group + ONE_A_MACHINE.format("  # DDP103", "# DDP103"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ddpdoctor.lint.comparisons import compare
 from ddpdoctor.lint.devices import as_device, is_cuda, may_be_cuda
-from ddpdoctor.lint.environment import is_one_process
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.library_values import named_value
+from ddpdoctor.lint.machines import is_alone_on_machine
 from ddpdoctor.lint.paths import assume, map_value, resolve
 from ddpdoctor.lint.run import UNBOUND, Run
 from ddpdoctor.lint.trace import DEFAULT_BACKEND
@@ -87,7 +87,7 @@ def group(call: Call) -> Value:
     run = call.run
     backend = call.argument("backend") or Const(None)
     device_id = call.argument("device_id")
-    if not is_one_process(run, call.argument("size")):
+    if not is_alone_on_machine(run, call.argument("size"), call.argument("rank")):
         _note_rank(run, resolve(call.argument("rank") or Const(None), run.path))
         call.record(
             "group",
