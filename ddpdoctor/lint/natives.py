@@ -57,7 +57,9 @@ def pieces_of(run: Run, word: Unknown, method: str, arguments: Arguments, place:
     """What one of SPLITTINGS makes of an option: its pieces by default. A user may give others,
     and more of them."""
     default = word.default
-    pieces = None if default is None else _TEXT[method](run, default, arguments, place)
+    if default is None or (isinstance(default, Const) and not isinstance(default.value, str)):
+        return Unknown()
+    pieces = _TEXT[method](run, default, arguments, place)
     if not isinstance(pieces, Sequence) or pieces.open:
         return Unknown()
     return Sequence(
