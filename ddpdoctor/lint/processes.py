@@ -121,7 +121,8 @@ def _run_process(
     mask: Value | None = None,
 ) -> None:
     parent = run.process
-    process = Process("spawned", parent, mask=mask)
+    process = Process("spawned", parent, mask=mask, target=target, arguments=arguments)
+    run.trace.processes.append(process)
     before = len(run.trace.events)
     with run.inside(process), suppress(Dead):
         call(run, target, arguments, place)

@@ -33,7 +33,8 @@ class Process:
 
     kind: "script", "spawned" or "thread". launches: it starts the ranks and is none itself.
     depth: how many calls its starter was in, whose frames stand before its own. mask: what it made
-    of CUDA_VISIBLE_DEVICES for all the ranks that it started at once.
+    of CUDA_VISIBLE_DEVICES for all the ranks that it started at once. target and arguments: what
+    it was started to run.
     """
 
     kind: str
@@ -42,6 +43,8 @@ class Process:
     forked: bool = False
     depth: int = 0
     mask: Value | None = None
+    target: Value | None = None
+    arguments: Arguments = field(default_factory=Arguments)
 
     def owner(self) -> Process:
         """The process itself, also for a thread in it."""
@@ -49,6 +52,10 @@ class Process:
         while process.kind == "thread" and process.parent is not None:
             process = process.parent
         return process
+
+    def is_like(self, other: Process) -> bool:
+        """Whether both were started by one process to run the same."""
+        return self.parent is other.parent and self.target is other.target
 
 
 DEFAULT_BACKEND = "default"
@@ -103,6 +110,7 @@ class Trace:
         self.events: list[Event] = []
         self._groups: list[Event] = []
         self._asking: list[Event] = []
+        self.processes: list[Process] = []  # those that the program starts
         self.local_rank_variable = "LOCAL_RANK"  # as the program's launcher calls it
         self.ranks: dict[Hashable, Index] = {}  # unknown values that a group was given as its rank
 
@@ -244,8 +252,22 @@ class Trace:
         """
         indices = self.indices(event, value)
         if indices and all(is_constant(index) for index in indices):
-            return indices[0]
+            return None if self._is_own(event.process.owner(), indices[0]) else indices[0]
         return None
+
+    def _is_own(self, process: Process, index: Value) -> bool:
+        """Whether a process was given an index by its starter, which gives the others like it
+        another one: Process(target=train, args=(0,)), Process(target=train, args=(1,))."""
+        return any(
+            given.origin is not None
+            and given.origin == index.origin
+            and isinstance(given, Const)
+            and isinstance(theirs, Const)
+            and given.value != theirs.value
+            for other in self.processes
+            if other.is_like(process)
+            for given, theirs in _pairs(process.arguments, other.arguments)
+        )
 
     def asked_in_thread(self, index: Value) -> Event | None:
         """The current_device() of a thread that gave an index, 0 as the thread has no device."""
@@ -274,6 +296,13 @@ class Trace:
     def is_surely_isolated(self, event: Event) -> bool:
         """Whether the program itself leaves each rank the one GPU of its number."""
         return all(map(_names_one_gpu, self.alternatives(event, event.state.visible)))
+
+
+def _pairs(mine: Arguments, others: Arguments) -> Iterator[tuple[Value, Value]]:
+    """What two calls of one function give for the same parameters."""
+    yield from zip(mine.positional, others.positional, strict=False)
+    for name in mine.named.keys() & others.named.keys():
+        yield mine.named[name], others.named[name]
 
 
 def _names_one_gpu(mask: Value) -> bool:

@@ -261,3 +261,40 @@ def test_a_group_that_may_be_of_one_process_is_a_job(check: Check) -> None:
     dist.init_process_group("nccl", world_size=size if len(sys.argv) > 2 else 1)
     torch.cuda.set_device(0)  # DDP103
     """)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("args=(0, 2)", "args=(1, 2)"),
+        ("kwargs={'gpu': 0, 'size': 2}", "kwargs={'gpu': 1, 'size': 2}"),
+        ("args=(one, 2)", "args=(other, 2)"),
+    ],
+)
+def test_processes_that_are_each_given_a_number_of_their_own(
+    check: Check, first: str, second: str
+) -> None:
+    check(f"""
+    def train(gpu, size):
+        torch.cuda.set_device(gpu)
+        dist.init_process_group("nccl", "tcp://localhost:1234", rank=gpu, world_size=size)
+        model = DDP(nn.Linear(1, 1).to(gpu), device_ids=[gpu])
+
+    if __name__ == "__main__":
+        one, other = 0, 1
+        processes = [mp.Process(target=train, {first}), mp.Process(target=train, {second})]
+        for process in processes:
+            process.start()
+    """)
+
+
+def test_processes_that_are_all_given_the_same_number(check: Check) -> None:
+    check("""
+    def train(gpu, rank):
+        torch.cuda.set_device(gpu)
+        dist.init_process_group("nccl", "tcp://localhost:1234", rank=rank, world_size=2)
+
+    if __name__ == "__main__":
+        mp.Process(target=train, args=(0, 0)).start()  # DDP103
+        mp.Process(target=train, args=(0, 1)).start()  # DDP103
+    """)
