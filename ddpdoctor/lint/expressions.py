@@ -17,7 +17,7 @@ from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.iteration import items_of
 from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.options import NAMESPACE
-from ddpdoctor.lint.paths import resolve, truth
+from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import combine
 from ddpdoctor.lint.values import (
@@ -28,12 +28,14 @@ from ddpdoctor.lint.values import (
     Dict,
     Either,
     Function,
+    Index,
     Method,
     ModuleValue,
     Name,
     Not,
     Object,
     Place,
+    Role,
     Scope,
     Sequence,
     Unknown,
@@ -289,7 +291,15 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         found = class_attribute(container.cls, "__getitem__")
         if found is not None:
             return call(run, Method(container, found), Arguments((index,)), run.place(node))
-    return operators.subscript(container, index, run.path)
+    picked = operators.subscript(container, index, run.path)
+    if not isinstance(index, Index) or index.role is not Role.LOCAL:
+        return picked
+    place = run.place(node)
+
+    def entry(leaf: Value) -> Value:
+        return leaf.at(place) if isinstance(leaf, Index) and leaf is not index else leaf
+
+    return map_value(picked, run.path, entry)
 
 
 def _loaded_module(run: Run, name: Value) -> Value:

@@ -177,6 +177,21 @@ def _inner(node: cst.CSTNode) -> cst.CSTNode | None:
     return None
 
 
+def write_number_of_entry(picked: Place) -> Repair | None:
+    """Write local_rank in place of ids[local_rank], and of int(ids[local_rank])."""
+    node = picked.node
+    if not isinstance(node, cst.Subscript) or not isinstance(node.slice[0].slice, cst.Index):
+        return None
+    number = node.slice[0].slice.value
+    if not isinstance(number, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        return None
+    *_, above, _, _ = path_to(picked.module, node)
+    as_integer = isinstance(above, cst.Call) and _last_name(above) == "int" and len(above.args) == 1
+    whole = Place(picked.module, above if as_integer else node)
+    code = code_of(Place(picked.module, number))
+    return Repair("Use the local rank as the index", (Replace(whole, code),))
+
+
 def one_device_id(trace: Trace, wrap: Event) -> Repair | None:
     """Give a process its own GPU alone."""
     given = argument_of(wrap.place, "device_ids", position=1)

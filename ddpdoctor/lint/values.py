@@ -110,6 +110,18 @@ class Index(Value):
         self.guessed = guessed
         self.choices = choices
 
+    def at(self, origin: Place) -> Index:
+        """The same integer, written elsewhere."""
+        return Index(
+            self.role,
+            origin,
+            exact=self.exact,
+            argument=self.argument,
+            counted=self.counted,
+            guessed=self.guessed,
+            choices=self.choices,
+        )
+
     def __repr__(self) -> str:
         return f"Index({self.role.name})"
 

@@ -922,3 +922,34 @@ def test_equal_lines_are_all_repaired(train: Path) -> None:
     line = "net.load_state_dict(torch.load('x.pt'))\n"
     after = fixed(train, f"{BOUND}net = nn.Linear(1, 1).cuda()\n{line}{line}")
     assert after.count('map_location="cpu"') == 2
+
+
+# -- numbers of GPUs under a mask -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cards", "index"),
+    [
+        ('os.environ["CUDA_VISIBLE_DEVICES"].split(",")', "int(cards[args.gpu])"),
+        ('os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")', "int(cards[args.gpu])"),
+        ('[int(i) for i in os.environ["CUDA_VISIBLE_DEVICES"].split(",")]', "cards[args.gpu]"),
+        ("[4, 5, 6, 7]", "cards[args.gpu]"),
+    ],
+)
+def test_the_number_of_an_entry_is_written_where_the_entry_is_picked(
+    train: Path, cards: str, index: str
+) -> None:
+    program = HEAD + textwrap.dedent("""
+        MASK
+        args = argparse.Namespace(gpu=int(os.environ["LOCAL_RANK"]))
+        cards = CARDS
+        gpu = INDEX
+        torch.cuda.set_device(gpu)
+        dist.init_process_group("nccl")
+        model = nn.Linear(2, 2).cuda(gpu)
+    """).replace("CARDS", cards)
+    mask = 'os.environ["CUDA_VISIBLE_DEVICES"] = "4,5,6,7"' if cards.startswith("[4") else ""
+    program = program.replace("MASK", mask)
+    program = "import argparse\n" + program
+    repaired = fixed(train, program.replace("INDEX", index))
+    assert repaired == program.replace("INDEX", "args.gpu")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ddpdoctor.findings import Severity
+from ddpdoctor.lint.repairs import Repair
+from ddpdoctor.lint.rewrites import write_number_of_entry
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Index, Role, Value
@@ -33,7 +35,18 @@ def check(trace: Trace) -> Iterator[Draft]:
             "there is no cuda:4",
             symptom='"CUDA error: invalid device ordinal", or a rank on another rank\'s GPU',
             repair="use the local rank as the index; the mask already chooses the GPU",
+            fix=_fix(indices),
         )
+
+
+def _fix(indices: Iterable[Value]) -> Repair | None:
+    entries = [index.origin for index in indices if isinstance(index, Index) and _is_entry(index)]
+    picked = entries[0] if entries else None
+    return None if picked is None else write_number_of_entry(picked)
+
+
+def _is_entry(index: Index) -> bool:
+    return index.role is Role.PHYSICAL or bool(index.choices)
 
 
 def _mask(trace: Trace, event: Event) -> int | None:
