@@ -129,8 +129,8 @@ def _run_process(
     started = run.trace.events[before:]
     if any(event.kind == "group" and event.process.owner() is process for event in started):
         if alone:
-            process.launches = True  # a job of one process: nobody shares its GPU
-        parent.launches = True
+            process.launches.append({})  # a job of one process: nobody shares its GPU
+        parent.launches.append(run.path)
 
 
 def run_thread(

@@ -39,7 +39,7 @@ class Process:
 
     kind: str
     parent: Process | None = None
-    launches: bool = False
+    launches: list[Path] = field(default_factory=list)
     forked: bool = False
     depth: int = 0
     mask: Value | None = None
@@ -124,15 +124,18 @@ class Trace:
     def of(self, *kinds: str) -> Iterator[Event]:
         return (event for event in self.events if event.kind in kinds)
 
-    def groups(self, event: Event) -> list[Event]:
+    def groups(self, event: Event, *, numbered: bool = False) -> list[Event]:
         """The process groups that can be open in the process of an event, on its path.
 
         Empty where the event does not belong to a rank k > 0 of a CUDA job on its machine: no
-        group on this path, a CPU backend, one GPU a machine, or a process that only starts the
-        ranks.
+        group on this path, a CPU backend, one GPU a machine, or a process that starts the ranks.
+        numbered: the event uses a number that tells ranks from each other, so that a process which
+        starts them by some options is one of them by others.
         """
         owner = event.process.owner()
-        if owner.launches:
+        if owner.launches and (
+            not numbered or any(compatible(path, event.path) for path in owner.launches)
+        ):
             return []
         groups = [
             group
@@ -143,13 +146,13 @@ class Trace:
         ]
         return [] if groups and has_one_gpu(event.path) else groups
 
-    def is_distributed(self, event: Event, *, surely: bool = True) -> bool:
+    def is_distributed(self, event: Event, *, surely: bool = True, numbered: bool = False) -> bool:
         """Whether a rank k > 0 of a multi-process job gets to the event.
 
         surely: leave out programs that are only distributed under a launcher that is not seen, and
-        that nothing in them is meant for.
+        that nothing in them is meant for. numbered: as for groups().
         """
-        groups = self.groups(event)
+        groups = self.groups(event, numbered=numbered)
         return any(group.detail["sure"] for group in groups) or (
             bool(groups) and (not surely or self._asks_for_ranks(event))
         )

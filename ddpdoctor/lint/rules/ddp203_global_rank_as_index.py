@@ -15,7 +15,7 @@ from ddpdoctor.lint.wrapping import named_devices
 def check(trace: Trace) -> Iterator[Draft]:
     seen: set[Place] = set()
     for event in trace.events:
-        if not trace.is_distributed(event) or trace.is_isolated(event):
+        if not trace.is_distributed(event, numbered=True) or trace.is_isolated(event):
             continue
         wrong = next((v for v in named_devices(event) if _is_global(trace, event, v)), None)
         if wrong is None or _is_current(trace, event, wrong):

@@ -18,7 +18,7 @@ def check(trace: Trace) -> Iterator[Draft]:
         return  # the program is made for a launcher that passes the argument
     seen: set[int] = set()
     for event in trace.events:
-        if not trace.is_distributed(event) or trace.is_isolated(event):
+        if not trace.is_distributed(event, numbered=True) or trace.is_isolated(event):
             continue
         for value in named_devices(event):
             index = _argument(trace, event, value)

@@ -209,3 +209,35 @@ def test_the_rank_in_a_group_that_is_opened_with_a_global_rank(check: Check) -> 
     if __name__ == "__main__":
         mp.spawn(main, nprocs=8, args=(int(os.environ["NODE"]), 8))
     """)
+
+
+SPAWNS_OR_JOINS = """
+def run(rank, world_size):
+    dist.init_process_group("nccl", rank=rank, world_size=world_size)
+    torch.cuda.set_device(rank){mark}
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--nodes", type=int, default=1)
+args = parser.parse_args()
+if args.nodes > 1:
+    run(int(os.environ["{variable}"]), int(os.environ["WORLD_SIZE"]))
+else:
+    mp.spawn(run, args=(4,), nprocs=4)
+"""
+
+
+def test_a_script_that_starts_the_ranks_or_is_one_of_them(check: Check) -> None:
+    check(SPAWNS_OR_JOINS.format(variable="RANK", mark="  # DDP203: warning"))
+    check(SPAWNS_OR_JOINS.format(variable="LOCAL_RANK", mark=""))
+
+
+def test_a_script_that_is_one_rank_and_starts_the_others(check: Check) -> None:
+    check("""
+    def run(rank):
+        dist.init_process_group("nccl", rank=rank, world_size=4)
+        torch.cuda.set_device(rank)
+
+    torch.cuda.set_device(int(os.environ["RANK"]))
+    dist.init_process_group("nccl")
+    mp.spawn(run, nprocs=4)
+    """)
