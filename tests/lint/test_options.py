@@ -295,6 +295,7 @@ def test_ranks_run_on_linux(check: Check) -> None:
 IDS = """
 parser = argparse.ArgumentParser()
 parser.add_argument("--gpu_ids", default="0"){marker}
+parser.add_argument("--others")
 args = parser.parse_args()
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
@@ -326,6 +327,7 @@ def test_an_option_that_is_a_list_in_a_string_has_its_default_pieces(
         'torch.ones(1).to(int(args.gpu_ids.split(",")[local_rank]))',
         "torch.ones(1).to(int(args.gpu_ids.split(args.separator)[0]))",
         'if len(args.gpu_ids.split(",")) == 1: torch.ones(1).to(local_rank)',
+        'torch.ones(1).to(int(args.others.split(",")[0]))',
         "args.gpu_ids = [local_rank]; torch.ones(1).to(args.gpu_ids[0])",
     ],
 )
