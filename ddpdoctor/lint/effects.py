@@ -67,7 +67,7 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     if last[:1].isupper():
         return Object(Name(name), {}, place)
     given = [held for value in arguments.positional for held in held_in(resolve(value, run.path))]
-    tensors = [value for value in given if kind_of(value) == "tensor"]
+    tensors = [value for value in given if kind_of(value) == "tensor" or _is_joined(last, value)]
     if name.startswith("torch.") and tensors:
         made = [value.attributes.get("#made") for value in tensors]
         marks = {} if None in made or made[0] is None else {"made": made[0]}
@@ -76,6 +76,17 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
         result = new_tensor(run, device_of(run, tensors[0]), place, **marks)
         return _several(result) if last in _SEVERAL else result
     return Unknown()
+
+
+# What they join is tensors, even if no more is known of it than that it was moved: [x.cpu(), ...].
+_JOINS = frozenset(
+    {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack"}
+    | {"column_stack"}
+)
+
+
+def _is_joined(function: str, value: Object) -> bool:
+    return function in _JOINS and "#moved" in value.attributes
 
 
 # They give several tensors of at least one dimension. (Those of unbind may have none.)

@@ -37,6 +37,21 @@ def test_a_cpu_tensor(check: Check, call: str) -> None:
     assert (found["DDP402"].fix is None) == (".cpu()" in call)
 
 
+@pytest.mark.parametrize("join", ["torch.cat(results)", "torch.stack(results, dim=1)"])
+def test_results_of_many_batches_that_were_brought_to_the_cpu(check: Check, join: str) -> None:
+    check(
+        START.format(backend='"nccl"')
+        + f"""
+results, kept = [], []
+for batch in load():
+    results.append((batch == read()).float().cpu())
+    kept.append((batch == read()).float().cuda())
+dist.all_reduce({join})  # DDP402
+dist.all_reduce({join.replace("results", "kept")})
+    """
+    )
+
+
 @pytest.mark.parametrize("backend", ["", "None", "init_method='env://'"])
 def test_the_default_backend_of_a_machine_with_gpus(check: Check, backend: str) -> None:
     check(START.format(backend=backend) + "dist.all_reduce(x)  # DDP402: warning\n")
