@@ -254,10 +254,18 @@ def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
         return either(key, True, get_by_name(run, by_default, place), Unknown())
     if receiver is not None and isinstance(name, Text):
         return attribute_by_text(run, receiver, name, arguments.get(2), place)
+    default = arguments.get(2)
+    if (
+        isinstance(name, (Unknown, Name))
+        and isinstance(receiver, Name)
+        and isinstance(default, Name)
+    ):
+        # getattr(torch, device_type, torch.cuda): CUDA's, unless another is asked for
+        asked = name.key if isinstance(name, Unknown) else name.name
+        return either(("getattr", receiver.name, asked), True, default, Unknown())
     if receiver is None or not isinstance(name, Const) or not isinstance(name.value, str):
         return Unknown()
     value = get_attribute(run, receiver, name.value, place)
-    default = arguments.get(2)
     if default is not None and isinstance(value, Attribute):
         return default if isinstance(receiver, Object) else Unknown()
     return value

@@ -119,11 +119,15 @@ def _note_rank(run: Run, rank: Value) -> None:
 def _rank_in_group(call: Call) -> Value:
     """What get_rank() gives from now on: the rank that the program itself says this process has."""
     run = call.run
-    size = resolve(call.argument("size") or Unknown(), run.path)
-    if isinstance(size, Index) and size.role is Role.DEVICES and size.exact:
-        return Index(Role.LOCAL, call.place)  # one machine runs the whole job
     given = call.argument("rank") or run.environment.entries.get("RANK", Unknown())
-    return map_value(given, run.path, _local_or_global)
+    rank = map_value(given, run.path, _local_or_global)
+
+    def in_job_of(size: Value) -> Value:
+        if isinstance(size, Index) and size.role is Role.DEVICES and size.exact:
+            return Index(Role.LOCAL, call.place)  # one machine runs the whole job
+        return rank
+
+    return map_value(call.argument("size") or Unknown(), run.path, in_job_of)
 
 
 def _local_or_global(rank: Value) -> Value:

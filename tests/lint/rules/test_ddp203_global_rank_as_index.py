@@ -199,6 +199,23 @@ def test_the_rank_in_a_group_of_as_many_processes_as_the_machine_has_gpus(check:
     """)
 
 
+@pytest.mark.parametrize("kind", ["args.kind", "unseen.kind", "os.environ['KIND']"])
+def test_the_module_of_a_kind_of_device_is_cudas_unless_another_is_asked_for(
+    check: Check, kind: str
+) -> None:
+    program = f"""
+    import argparse
+    import unseen
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind")
+    args = parser.parse_args()
+    accelerator = getattr(torch, {kind}, torch.cuda)
+    dist.init_process_group("nccl", world_size=SIZE)
+    accelerator.set_device(dist.get_rank())"""
+    check(program.replace("SIZE", "accelerator.device_count()"))
+    check(program.replace("SIZE", "args.size") + "  # DDP203: warning")
+
+
 def test_the_rank_in_a_group_that_is_opened_with_a_global_rank(check: Check) -> None:
     check("""
     def main(index, node, gpus):
