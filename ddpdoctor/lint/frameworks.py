@@ -12,7 +12,7 @@ from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.library_values import named_value
 from ddpdoctor.lint.machines import is_alone_on_machine
 from ddpdoctor.lint.nn_modules import moved
-from ddpdoctor.lint.options import call_with_options
+from ddpdoctor.lint.options import NAMESPACE, call_with_options
 from ddpdoctor.lint.paths import leaves, resolve
 from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
@@ -145,9 +145,16 @@ def _processes(call: Call) -> str:
 
 
 def _setting(call: Call, name: str) -> Value | None:
-    """An argument of a constructor; "config.workers" is one of the object given as `config`."""
+    """An argument of a constructor; "config.workers" is one of the object given as `config`.
+
+    Options that are given as they were parsed, Trainer.from_argparse_args(options), are arguments.
+    """
     first, _, rest = name.partition(".")
     value = call.arguments.named.get(first)
+    if value is None and call.arguments.positional:
+        options = resolve(call.arguments.positional[0], call.run.path)
+        if isinstance(options, Object) and isinstance(options.cls, Name):
+            value = options.attributes.get(first) if options.cls.name == NAMESPACE else None
     if rest and value is not None:
         value = resolve(value, call.run.path)
         made = value.attributes.get("#settings") if isinstance(value, Object) else None

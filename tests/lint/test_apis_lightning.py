@@ -346,3 +346,35 @@ def test_the_command_line_makes_and_trains(check, start):
 )
 def test_a_command_line_that_does_not_train_or_may_be_for_one_gpu(check, start):
     check(CLI.replace("  # DDP103", "") + start)
+
+
+def test_a_trainer_made_from_parsed_options(check):
+    check(
+        """
+        import pytorch_lightning as pl
+
+        class Net(pl.LightningModule):
+            def training_step(self, batch, i):
+                return torch.ones(2, device="cuda:0").sum()  # DDP103
+
+        options = vars(pl.Trainer.add_argparse_args(argparse.ArgumentParser()).parse_args())
+        options["distributed_backend"] = "ddp"
+        pl.Trainer.from_argparse_args(argparse.Namespace(**options)).fit(Net())
+        """
+    )
+
+
+def test_parsed_options_of_one_process(check):
+    check(
+        """
+        import pytorch_lightning as pl
+
+        class Net(pl.LightningModule):
+            def training_step(self, batch, i):
+                return torch.ones(2, device="cuda:0").sum()
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--strategy", default="single_device")
+        pl.Trainer.from_argparse_args(parser.parse_args()).fit(Net())
+        """
+    )
