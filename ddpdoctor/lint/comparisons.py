@@ -12,6 +12,7 @@ from ddpdoctor.lint.values import (
     Dict,
     Either,
     Index,
+    Name,
     Not,
     Role,
     Sequence,
@@ -50,6 +51,10 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
     if isinstance(right, Const):
         if isinstance(left, Index):
             return _compare_index(operator, left, right.value)
+        if isinstance(left, Name) and operator == "==" and right.value is not None:
+            left = Unknown(
+                ("library", left.name)
+            )  # torch.__version__, Backend.NCCL, a function ...
         if operator in ("is", "==") and not isinstance(left, (Unknown, Text, Not)):
             return Const(False)  # an object, a device or a function is no constant
         if operator == "is" and isinstance(left, Text):

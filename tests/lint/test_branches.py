@@ -622,3 +622,34 @@ mp.spawn(start, nprocs=4)
 """,
         HELPER,
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "marker"),
+    [
+        ('torch.__version__ == "1.8.0"', "  # DDP103"),
+        ('torch.__version__ != "1.8.0"', "  # DDP103"),
+        ('dist.Backend.NCCL == "nccl"', "  # DDP103"),
+        ("nn.SyncBatchNorm is None", ""),
+        ("nn.SyncBatchNorm == None", ""),
+    ],
+)
+def test_what_a_library_holds_may_be_any_constant_but_none(
+    check: Check, condition: str, marker: str
+) -> None:
+    check(f"""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    if {condition}:
+        torch.ones(2).to("cuda:0"){marker}
+    """)
+
+
+def test_two_versions_of_a_library_exclude_each_other(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    device = torch.device("cuda:0") if torch.__version__ == "1.8.0" else torch.device("cuda")
+    dist.init_process_group("nccl")
+    if torch.__version__ == "1.9.0":
+        torch.ones(2).to(device)
+    """)
