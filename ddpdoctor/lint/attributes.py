@@ -150,7 +150,7 @@ def of_class_table(run: Run, cls: str, name: str, place: Place) -> Value | None:
     facts = run.apis.classes.get(run.apis.canonical(cls), {})
     word = facts.get("attributes", {}).get(name)
     if word in RANKS or name in facts.get("asks", ()):
-        run.record("asks", name, place)
+        run.record("asks", name, place, answer=word)
     return None if word is None else named_value(run, word)
 
 

@@ -73,7 +73,7 @@ def _note_lookup(run: Run, name: str, *, required: bool) -> None:
     place = run.place(run.frame.module.tree())
     run.record("lookup", name, place, required=required)
     if word in RANKS:
-        run.record("asks", name, place)
+        run.record("asks", name, place, answer=word)
 
 
 def _from_launcher(run: Run, name: str, default: Value | None) -> Value:

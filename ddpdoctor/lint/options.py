@@ -10,6 +10,7 @@ import libcst as cst
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.trace import ARGUMENT
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
@@ -162,6 +163,7 @@ def _option(
     origin = default.origin if default is not None and default.origin is not None else place
     option = Unknown(("option", flag, place), default=default, given=flag, origin=origin)
     if any(_is_local_rank(name) for name in names):
+        run.record("asks", flag, place, answer=ARGUMENT)
         return Index(Role.LOCAL_ARGUMENT, place, argument=option)
     return option
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class Process:
     """A process, or a thread of one, that the program runs in.
 
-    kind: "script", "spawned" or "thread". launches: it starts the ranks and is none itself.
-    depth: how many calls its starter was in, whose frames stand before its own. mask: what it made
-    of CUDA_VISIBLE_DEVICES for all the ranks that it started at once. target and arguments: what
-    it was started to run.
+    kind: "script", "spawned" or "thread". launches: the paths on which it starts the ranks and is
+    none itself. depth: how many calls its starter was in, whose frames stand before its own. mask:
+    what it made of CUDA_VISIBLE_DEVICES for all the ranks that it started at once. target and
+    arguments: what it was started to run.
     """
 
     kind: str
@@ -45,6 +45,10 @@ class Process:
     mask: Value | None = None
     target: Value | None = None
     arguments: Arguments = field(default_factory=Arguments)
+
+    def launches_on(self, path: Path) -> bool:
+        """Whether it may be one that starts the ranks on a path."""
+        return any(compatible(launch, path) for launch in self.launches)
 
     def owner(self) -> Process:
         """The process itself, also for a thread in it."""
@@ -59,6 +63,7 @@ class Process:
 
 
 DEFAULT_BACKEND = "default"
+ARGUMENT = "an argument"  # the answer to a program that declares --local_rank, used or not
 
 
 @dataclass(frozen=True)
@@ -129,39 +134,45 @@ class Trace:
 
         Empty where the event does not belong to a rank k > 0 of a CUDA job on its machine: no
         group on this path, a CPU backend, one GPU a machine, or a process that starts the ranks.
-        numbered: the event uses a number that tells ranks from each other, so that a process which
-        starts them by some options is one of them by others.
+        Where a process starts them by some options only, it is one of them by others if it asks for
+        its local rank. numbered: or as the event uses a number that tells ranks from each other.
         """
         owner = event.process.owner()
-        if owner.launches and (
-            not numbered or any(compatible(path, event.path) for path in owner.launches)
-        ):
-            return []
         groups = [
             group
             for group in self._groups
             if group.process.owner() is owner
             and compatible(group.path, event.path)
             and not _is_on_cpu(group, event.path)
+            and not (owner.launches and self._launches(owner, group, event, numbered))
         ]
         return [] if groups and has_one_gpu(event.path) else groups
 
     def is_distributed(self, event: Event, *, surely: bool = True, numbered: bool = False) -> bool:
         """Whether a rank k > 0 of a multi-process job gets to the event.
 
-        surely: leave out programs that are only distributed under a launcher that is not seen, and
-        that nothing in them is meant for. numbered: as for groups().
+        surely: leave out programs that are only distributed under a launcher that is not seen, but
+        for those that ask for their rank or for how many there are: they are meant to be. numbered:
+        as for groups().
         """
         groups = self.groups(event, numbered=numbered)
         return any(group.detail["sure"] for group in groups) or (
-            bool(groups) and (not surely or self._asks_for_ranks(event))
+            bool(groups) and (not surely or self._asks(event, lambda answer: answer != ARGUMENT))
         )
 
-    def _asks_for_ranks(self, event: Event) -> bool:
-        """Whether the process asks for its rank or for how many there are: it is meant to be one of
-        several."""
+    def _launches(self, owner: Process, group: Event, event: Event, numbered: bool) -> bool:
+        """Whether a process that starts ranks under some conditions is none itself where a group is
+        open: it starts them there, too, or it may be the only one of its machine."""
+        if owner.launches_on({**group.path, **event.path}):
+            return True
+        return not numbered and not self._asks(event, lambda what: what in ("local_rank", ARGUMENT))
+
+    def _asks(self, event: Event, wanted: Callable[[str | None], bool]) -> bool:
+        """Whether the process asks for something of the launcher on the path of an event."""
         return any(
-            asking.process.owner() is event.process.owner() and compatible(asking.path, event.path)
+            wanted(asking.detail["answer"])
+            and asking.process.owner() is event.process.owner()
+            and compatible(asking.path, event.path)
             for asking in self._asking
         )
 

@@ -298,3 +298,40 @@ def test_processes_that_are_all_given_the_same_number(check: Check) -> None:
         mp.Process(target=train, args=(0, 0)).start()  # DDP103
         mp.Process(target=train, args=(0, 1)).start()  # DDP103
     """)
+
+
+SPAWN_OR_NOT = """
+def worker(rank):
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=4)
+    nn.Linear(2, 2).to("cuda:0")  # DDP103
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--spawn", action="store_true")
+options = parser.parse_args()
+if options.spawn:
+    nn.Linear(2, 2).cuda()  # DDP210
+    mp.spawn(worker, nprocs=4)
+else:
+"""
+
+
+def test_a_program_that_spawns_its_ranks_or_is_one_itself(check):
+    check(
+        SPAWN_OR_NOT
+        + """
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    nn.Linear(2, 2).to("cuda:0")  # DDP103
+"""
+    )
+
+
+def test_without_a_local_rank_it_is_the_only_one_of_its_machine(check):
+    check(
+        SPAWN_OR_NOT
+        + """
+    dist.init_process_group("nccl", rank=int(os.environ["RANK"]))
+    nn.Linear(2, 2).to("cuda:0")
+"""
+    )

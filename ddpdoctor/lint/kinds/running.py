@@ -77,7 +77,7 @@ def returns(call: Call) -> Value:
     if call.api.facts.get("query"):
         call.record("query")
     if word in RANKS:
-        call.record("asks")
+        call.record("asks", answer=word)
     group = call.argument("group")
     if group is not None and not (isinstance(group, Const) and group.value is None):
         return Unknown()  # the rank in a group of its own, such as the ranks of one machine

@@ -12,7 +12,7 @@ from ddpdoctor.lint.trace import Event, Trace
 def check(trace: Trace) -> Iterator[Draft]:
     spawns = list(trace.of("spawn"))
     for event in trace.of("place", "create", "context"):
-        if not event.process.launches or event.detail.get("only_started"):
+        if not event.process.launches_on(event.path) or event.detail.get("only_started"):
             continue
         later = next((spawn for spawn in spawns if _follows(trace, spawn, event)), None)
         if later is None:
