@@ -26,6 +26,7 @@ from ddpdoctor.lint.values import (
     Name,
     Native,
     Object,
+    Partial,
     Sequence,
     Unknown,
     Value,
@@ -48,6 +49,8 @@ def run_framework(call: Call) -> Value:
         call_value(run, target, Arguments((*first, *rest.positional), rest.named), call.place)
     for method in facts.get("methods", ()):
         _run_methods(call, method)
+    for name in facts.get("functions", ()):
+        _run_functions(call, name)
     if facts.get("kept") and isinstance(call.receiver, Object):
         _run_kept(call, call.receiver)
     word = facts.get("value")
@@ -247,6 +250,15 @@ def _run_methods(call: Call, method: str) -> None:
 
     for value in _given(call):
         split(call.run, value, run_method)
+
+
+def _run_functions(call: Call, name: str) -> None:
+    """Trainer(compute_metrics=measure): the functions given as an argument, one or a list."""
+    given = resolve(_setting(_maker(call), name) or Unknown(), call.run.path)
+    for value in given.items if isinstance(given, Sequence) else (given,):
+        function = resolve(value, call.run.path)
+        if isinstance(function, (Function, Method, Partial)):
+            call_value(call.run, function, Arguments(open=True), call.place)
 
 
 def _run_kept(call: Call, receiver: Object) -> None:

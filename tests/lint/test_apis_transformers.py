@@ -196,3 +196,31 @@ def test_the_weights_of_an_adapter(check):
         Trainer(model, TrainingArguments("out")).train()
         """
     )
+
+
+def test_the_functions_that_a_trainer_gets_run_on_every_rank(check):
+    check(
+        """
+        from transformers import Trainer
+        from trl import GRPOConfig, GRPOTrainer
+
+        class Own(GRPOTrainer):
+            pass
+
+        def measure(predictions):
+            return torch.ones(2, device="cuda:0").sum()  # DDP103
+
+        def collate(features):
+            return torch.ones(2).to("cuda:0")  # DDP103
+
+        def reward(completions, **others):
+            return torch.ones(2).cuda(0)  # DDP103
+
+        def unused(completions):
+            return torch.ones(2).cuda(0)
+
+        print(os.environ["LOCAL_RANK"])
+        Trainer(unknown(), compute_metrics=measure, data_collator=collate).train()
+        Own("a", args=GRPOConfig("out"), reward_funcs=["model", reward]).train()
+        """
+    )

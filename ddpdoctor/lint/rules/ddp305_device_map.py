@@ -70,6 +70,9 @@ def _kind(trace: Trace, event: Event, leaf: Value) -> str | None:
         }
         return "constant" if kinds == {"constant"} else None
     device = as_device(leaf, event.path)
-    if isinstance(device, Device) and device.kind == "cuda" and device.index is not None:
-        return "constant" if is_constant(device.index) else None
-    return None
+    if not isinstance(device, Device) or device.kind != "cuda":
+        return None
+    if device.index is None:  # the current device
+        is_first = trace.is_distributed(event) and trace.binding(event) == "unbound"
+        return "constant" if is_first and not trace.is_isolated(event) else None
+    return "constant" if is_constant(device.index) else None

@@ -195,3 +195,21 @@ where = {
 AutoModelForCausalLM.from_pretrained("gpt2", device_map=where)
 """
     )
+
+
+@pytest.mark.parametrize("value", ['"cuda"', '{"": "cuda"}', 'torch.device("cuda")'])
+def test_the_current_device_is_the_first_until_one_is_chosen(check: Check, value: str) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM
+    dist.init_process_group("nccl")
+    {MAPPED.format(value)}  # DDP305
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    {MAPPED.format(value)}
+    """)
+
+
+def test_in_one_process_the_current_device_is_right(check: Check) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM, Trainer
+    Trainer({MAPPED.format('"cuda"')}).train()
+    """)
