@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 MOST_BYTES = 256 << 10
 _MOST_FILES = 200  # of one folder
@@ -40,7 +41,7 @@ _VARIABLE = re.compile(
 )
 _WORD = re.compile(r"(?:[^\s\"'`]|\"[^\"]*\"|'[^']*')+")
 _CHANGE_FOLDER = re.compile(r"(?:^|[;&`\s])cd[ \t]+[\"']?([\w./-]+)")
-_ONE_VISIBLE = re.compile(r"(?:^|\s)(?:export\s+)?CUDA_VISIBLE_DEVICES=[\"']?\w+[\"']?(?=[\s;]|$)")
+_VISIBLE = re.compile(r"(?:^|\s)CUDA_VISIBLE_DEVICES=[\"']?([^\s\"';]*)[\"']?[ \t]*(;|$)?")
 
 _UNKNOWN = "$"  # what a variable stands for whose value is not seen
 
@@ -52,6 +53,19 @@ class Files(Protocol):
 
     def launch_files(self, folder: Path) -> tuple[str, ...]: ...
 
+    def launch_lines(self, path: Path, root: Path) -> tuple[Line, ...]: ...
+
+
+class Line(NamedTuple):
+    """A line that starts a script by a launcher, as they are written. where: the folders in which
+    it may have been meant to run; one_visible: with a single GPU to be seen."""
+
+    launcher: str
+    script: str
+    options: dict[str, str]
+    where: tuple[Path, ...]
+    one_visible: bool
+
 
 def is_launched(script: Path, own: bytes, root: Path, files: Files) -> bool:
     """Whether a line starts a script as several ranks.
@@ -60,29 +74,23 @@ def is_launched(script: Path, own: bytes, root: Path, files: Files) -> bool:
     the files in the script's folder, in those above it inside the project, and in the folders of
     shell scripts there.
     """
-    package = script.stem == "__main__"
-    name = (script.parent.name if package else script.stem).encode("utf-8", "surrogateescape")
-
-    def starts(path: Path, data: bytes | None) -> bool:
-        if data is None or name not in data or _HINT.search(data) is None:
-            return False
-        return any(_is(script, *line, root) for line in _launches(path, data, root, files))
-
-    if starts(script, own):
-        return True
-    for folder in _folders(script, root):
-        for below in files.launch_files(folder):
-            path = folder / below
-            if starts(path, files.data_file(path)):
-                return True
-    return False
+    beside = (
+        line
+        for folder in _folders(script, root)
+        for name in files.launch_files(folder)
+        for line in files.launch_lines(folder / name, root)
+    )
+    return any(
+        _may_name(line.script, script) and _is(script, line, root) and _starts_several(line, files)
+        for line in chain(launch_lines(script, own, root), beside)
+    )
 
 
 def launch_files(folder: Path) -> tuple[str, ...]:
     """The files of a folder, and of the folders of scripts in it, that may hold such lines."""
     found = [name for name in _names(folder) if _may_launch(folder / name)]
-    for name in _SCRIPT_FOLDERS:
-        for root, folders, names in os.walk(folder / name):
+    for scripts in _SCRIPT_FOLDERS:
+        for root, folders, names in os.walk(folder / scripts):
             below = Path(root).relative_to(folder)
             folders[:] = sorted(folders) if len(below.parts) <= _DEPTH else ()
             found += [str(below / name) for name in sorted(names) if _may_launch(Path(root, name))]
@@ -115,38 +123,33 @@ def _folders(script: Path, root: Path) -> Iterator[Path]:
             return
 
 
-def _launches(
-    path: Path, data: bytes, root: Path, files: Files
-) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    """The script of each line that starts several ranks, as it is written, and the folders in which
-    the line may have been meant to run."""
+def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
+    """The lines of a file that start a script by a launcher."""
+    if _HINT.search(data) is None:
+        return ()
     text = data.decode("utf-8", "replace")
     if path.suffix != ".py":  # a comment there tells how to run it
         text = _COMMENT.sub("", text)
     text = _CONTINUED.sub(" ", text)
     values = _values(text)
-    above = tuple(_folders(path, root))
-    where = above
+    where = above = tuple(_folders(path, root))
     one_visible = False
+    found: list[Line] = []
     for line in text.splitlines():
         changed = _CHANGE_FOLDER.search(line)
         if changed is not None:
             inside = (folder / changed[1] for folder in above)
             where = (*(folder for folder in inside if os.path.isdir(folder)), *above)
         line = _with_values(line, values)
-        found = _LAUNCHER.search(line)
-        if found is None:
-            one_visible = one_visible or _ONE_VISIBLE.search(line) is not None
-            continue
-        command = _command(_WORD.findall(line[found.end() :]))
-        if command is None:
-            continue
-        script, options = command
-        several = _several_asked(found[1], options, where, files)
-        if several is None:
-            several = not one_visible and _ONE_VISIBLE.search(line[: found.start()]) is None
-        if several:
-            yield script, where
+        visible = _VISIBLE.search(line)
+        one = one_visible if visible is None else visible[1].isdigit()
+        if visible is not None and visible[2] is not None:  # for the lines below, too
+            one_visible = one
+        launcher = _LAUNCHER.search(line)
+        command = launcher and _command(_WORD.findall(line[launcher.end() :]))
+        if launcher and command:
+            found.append(Line(launcher[1], *command, where, one))
+    return tuple(found)
 
 
 def _values(text: str) -> dict[str, str]:
@@ -191,24 +194,24 @@ def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-def _several_asked(
-    launcher: str, options: dict[str, str], where: tuple[Path, ...], files: Files
-) -> bool | None:
-    """Whether a launcher is told to start several ranks on a machine; None where it starts one for
-    each GPU that it sees, or as many as a variable says."""
-    if "accelerate" in launcher:
+def _starts_several(line: Line, files: Files) -> bool:
+    """Whether a line starts several ranks on a machine. Where it does not say how many, or only a
+    variable does, it starts one for each GPU that it sees."""
+    options = line.options
+    if "accelerate" in line.launcher:
         if "cpu" in options or "use_cpu" in options:
             return False
         count = options.get("num_processes")
         if not count and "config_file" in options:
-            return _several_configured(options["config_file"], where, files)
-    elif launcher == "deepspeed":
+            configured = _several_configured(options["config_file"], line.where, files)
+            return not line.one_visible if configured is None else configured
+    elif line.launcher == "deepspeed":
         count = options.get("num_gpus")
         if not count and ":" in options.get("include", ""):
             return "," in options["include"] or "@" in options["include"]
     else:
         count = options.get("nproc_per_node", "1")
-    return count != "1" if count and _UNKNOWN not in count else None
+    return count != "1" if count and _UNKNOWN not in count else not line.one_visible
 
 
 def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> bool | None:
@@ -222,8 +225,14 @@ def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> boo
     return None
 
 
-def _is(script: Path, written: str, where: tuple[Path, ...], root: Path) -> bool:
-    """Whether a script is meant that is written so in a line that may run in these folders."""
+def _may_name(written: str, script: Path) -> bool:
+    last = written.rpartition("/")[2]
+    return last == script.name or last.removesuffix(".py") == script.parent.name
+
+
+def _is(script: Path, line: Line, root: Path) -> bool:
+    """Whether a line means a script, in one of the folders in which it may run."""
+    written = line.script
     parts = [part for part in written.split("/") if part not in ("", ".")]
     unknown = [index for index, part in enumerate(parts) if _UNKNOWN in part]
     known = parts[unknown[-1] + 1 :] if unknown else parts
@@ -231,7 +240,7 @@ def _is(script: Path, written: str, where: tuple[Path, ...], root: Path) -> bool
     ends = len(known) if unknown or written[:1] == "/" else 1
     for start in range(ends):
         end = known[start:]
-        for folder in (*where, root / "src"):
+        for folder in (*line.where, root / "src"):
             for path in _files_of(folder, end):
                 if os.path.isfile(path):
                     return os.path.realpath(path) == os.path.realpath(script)

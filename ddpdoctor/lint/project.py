@@ -6,10 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ddpdoctor.lint.console_scripts import console_scripts
 from ddpdoctor.lint.sources import Module, Unreadable, read
 from ddpdoctor.lint.values import Scope
+
+if TYPE_CHECKING:
+    from ddpdoctor.lint.launch_lines import Line
 
 # The project ends at the nearest of these.
 _ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git", ".hg")
@@ -46,6 +50,7 @@ class Project:
         self._found: dict[Search, str | None] = {}
         self._real_paths: dict[str, str] = {}
         self._listed: dict[Path, tuple[str, ...]] = {}
+        self._lines: dict[Path, tuple[Line, ...]] = {}
         self._also: list[Path] = []
 
     def search_also(self, folder: Path) -> None:
@@ -89,6 +94,15 @@ class Project:
             self._listed[folder] = launch_files(folder)
         found = self.listings[folder] = self._listed[folder]
         return found
+
+    def launch_lines(self, path: Path, root: Path) -> tuple[Line, ...]:
+        """The command lines in a file that start a script by a launcher."""
+        from ddpdoctor.lint.launch_lines import launch_lines
+
+        data = self.data_file(path)
+        if path not in self._lines:
+            self._lines[path] = () if data is None else launch_lines(path, data, root)
+        return self._lines[path]
 
     def is_launched(self, entry: Module) -> bool:
         """Whether a command line beside a script starts it as several ranks."""

@@ -44,6 +44,8 @@ SEVERAL = PROGRAM.format("  # DDP103: error")
         'cmd="accelerate launch --num_processes 4 train.py \\\n  $options"\neval $cmd',
         "C=(${CUDA//,/ })\nN=${#C[@]}\ntorchrun --nproc_per_node=$N train.py",
         "torchrun --nproc_per_node=<N> train.py [options]",
+        "CUDA_VISIBLE_DEVICES=0 python eval.py\naccelerate launch train.py",
+        "CUDA_VISIBLE_DEVICES=0\nexport CUDA_VISIBLE_DEVICES=0,1\naccelerate launch train.py",
         "GPUS=${1:-4}\ntorchrun --nproc_per_node $GPUS train.py",
         'START="torchrun --nproc_per_node 4"\n$START train.py',
         "MAIN=$PWD/train.py\ntorchrun --nproc_per_node 4 $MAIN",
