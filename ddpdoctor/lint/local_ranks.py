@@ -11,7 +11,7 @@ from ddpdoctor.lint.imports import spelled
 from ddpdoctor.lint.reach import View
 from ddpdoctor.lint.repairs import path_to, statement_around
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Place
+from ddpdoctor.lint.values import Place, Unknown
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def own_rank(trace: Trace, event: Event, place: Place, view: View | None) -> Cod
     there is none in a process that no launcher started, so that its variable is not set."""
     if view is not None and view.rank is not None and _sees(place, view.rank):
         return Code(view.rank)
-    if is_spawned(event):
+    if is_spawned(event) or _numbers_itself(trace, event):
         return None
     return from_environment(place, trace.local_rank_variable)
 
@@ -65,6 +65,21 @@ def own_rank_at(trace: Trace, event: Event, written: Place) -> Code | None:
 def same_statement(a: Place, b: Place) -> bool:
     return a.module is b.module and (
         statement_around(a.module, a.node) is statement_around(b.module, b.node)
+    )
+
+
+def _numbers_itself(trace: Trace, event: Event) -> bool:
+    """Whether the process takes its rank from elsewhere, from MPI perhaps, and writes it into the
+    environment: no launcher has set its local rank there."""
+    written = {
+        each.name: each.detail["value"]
+        for each in trace.of("variable")
+        if each.process.owner() is event.process.owner()
+    }
+    return (
+        isinstance(written.get("RANK"), Unknown)
+        and trace.local_rank_variable == "LOCAL_RANK"
+        and "LOCAL_RANK" not in written
     )
 
 

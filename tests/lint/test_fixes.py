@@ -765,6 +765,27 @@ if __name__ == "__main__":
     assert repair([train], unsafe=True).after == {}
 
 
+MPI = f"""{HEAD}
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+os.environ["RANK"] = str(comm.Get_rank()){{local}}
+dist.init_process_group("nccl", init_method="env://")
+torch.ones(1).cuda()
+"""
+
+
+def test_a_process_that_mpi_numbers_has_no_local_rank_in_its_environment(train: Path) -> None:
+    train.write_text(MPI.format(local=""))
+    assert {finding.code for finding in lint([train]).findings} == {"DDP101", "DDP201"}
+    assert repair([train], unsafe=True).after == {}
+
+
+def test_a_process_that_mpi_numbers_may_write_its_local_rank_there(train: Path) -> None:
+    program = MPI.format(local='\nos.environ["LOCAL_RANK"] = str(local_rank_of(comm))')
+    assert added(train, program) == [f"torch.cuda.set_device({RANK})"]
+
+
 @pytest.mark.parametrize("before", ["pass", "local = 0"])
 def test_a_variable_that_has_its_value_later_is_not_used(train: Path, before: str) -> None:
     program = f"""{HEAD}
