@@ -186,7 +186,7 @@ class Trace:
             return []
         found: list[Value] = []
         for path in self._paths(event):
-            for leaf, _ in leaves(_at_defaults(value, path), path):
+            for leaf, _ in leaves(at_defaults(value, path), path):
                 if isinstance(leaf, Unknown):
                     leaf = self.ranks.get(leaf.key, leaf)
                 if not any(leaf is other for other in found):
@@ -367,16 +367,16 @@ def _binding(leaf: Value) -> str:
     return "unknown"
 
 
-def _at_defaults(value: Value, path: Path) -> Value:
+def at_defaults(value: Value, path: Path) -> Value:
     """Takes the sides of either-ors that the default command line takes, outermost first."""
     value = resolve(value, path)
     if isinstance(value, Either):
         if value.default is not None:
-            return _at_defaults(value.yes if value.default else value.no, path)
+            return at_defaults(value.yes if value.default else value.no, path)
         return either(
             value.key,
             None,
-            _at_defaults(value.yes, {**path, value.key: True}),
-            _at_defaults(value.no, {**path, value.key: False}),
+            at_defaults(value.yes, {**path, value.key: True}),
+            at_defaults(value.no, {**path, value.key: False}),
         )
     return value

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddpdoctor.lint.devices import as_device
-from ddpdoctor.lint.paths import resolve
-from ddpdoctor.lint.trace import Event
+from ddpdoctor.lint.trace import Event, at_defaults
 from ddpdoctor.lint.values import Dict, Sequence, Value
 
 
@@ -33,7 +32,7 @@ def named_devices(event: Event) -> Iterator[Value]:
     ):
         yield event.device
     if event.kind == "device_map":
-        targets = resolve(event.detail["map"], event.path)
+        targets = at_defaults(event.detail["map"], event.path)
         entries = targets.entries.values() if isinstance(targets, Dict) else (targets,)
         yield from (as_device(target, event.path) for target in entries)
     for name in ("device_ids", "output_device"):

@@ -86,6 +86,23 @@ AutoModelForCausalLM.from_pretrained("gpt2", device_map={{"": local_rank}})
     )
 
 
+def test_a_device_map_that_an_option_leaves_out(check: Check) -> None:
+    check("""
+    from accelerate import Accelerator
+    from transformers import AutoModelForCausalLM
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--half", action="store_true")
+    args = parser.parse_args()
+    rank = Accelerator().process_index
+    few = None if args.full else {"": rank}
+    AutoModelForCausalLM.from_pretrained("gpt2", device_map=few)  # DDP203
+    rare = {"": rank} if args.half else None
+    AutoModelForCausalLM.from_pretrained("gpt2", device_map=rare)
+    """)
+
+
 @pytest.mark.parametrize(
     "use",
     [
