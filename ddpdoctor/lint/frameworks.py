@@ -101,7 +101,7 @@ def open_group_and_bind(call: Call) -> None:
             call.place,
             arguments=call.arguments,
             on_cpu=Const(False),
-            sure=count == "several" or facts["groups"] == "sure" or run.launched,
+            sure=count == "several" or facts["groups"] == "sure" or bool(run.launches),
             api=call.api,
             framework=True,
         )

@@ -66,9 +66,16 @@ class Line(NamedTuple):
     where: tuple[Path, ...]
     one_visible: bool
 
+    @property
+    def passes_local_rank(self) -> bool:
+        """Whether the launcher gives each rank a --local_rank argument; torchrun never does."""
+        if self.launcher.endswith(".launch"):
+            return "use_env" not in self.options
+        return self.launcher == "deepspeed"
 
-def is_launched(script: Path, own: bytes, root: Path, files: Files) -> bool:
-    """Whether a line starts a script as several ranks.
+
+def launches(script: Path, own: bytes, root: Path, files: Files) -> Iterator[Line]:
+    """The lines that start a script as several ranks.
 
     own: what the script holds, its docstring among it. root: the project's folder. Looked at are
     the files in the script's folder, in those above it inside the project, and in the folders of
@@ -80,10 +87,9 @@ def is_launched(script: Path, own: bytes, root: Path, files: Files) -> bool:
         for name in files.launch_files(folder)
         for line in files.launch_lines(folder / name, root)
     )
-    return any(
-        _may_name(line.script, script) and _is(script, line, root) and _starts_several(line, files)
-        for line in chain(launch_lines(script, own, root), beside)
-    )
+    for line in chain(launch_lines(script, own, root), beside):
+        if _may_name(line.script, script) and _is(script, line, root) and _several(line, files):
+            yield line
 
 
 def launch_files(folder: Path) -> tuple[str, ...]:
@@ -194,7 +200,7 @@ def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-def _starts_several(line: Line, files: Files) -> bool:
+def _several(line: Line, files: Files) -> bool:
     """Whether a line starts several ranks on a machine. Where it does not say how many, or only a
     variable does, it starts one for each GPU that it sees."""
     options = line.options

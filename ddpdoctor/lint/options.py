@@ -164,6 +164,8 @@ def _option(
     option = Unknown(("option", flag, place), default=default, given=flag, origin=origin)
     if any(_is_local_rank(name) for name in names):
         run.record("asks", flag, place, answer=ARGUMENT)
+        if run.launches and all(line.passes_local_rank for line in run.launches):
+            run.record("launcher", flag, place)
         return Index(Role.LOCAL_ARGUMENT, place, argument=option)
     return option
 

@@ -104,11 +104,11 @@ class Project:
             self._lines[path] = () if data is None else launch_lines(path, data, root)
         return self._lines[path]
 
-    def is_launched(self, entry: Module) -> bool:
-        """Whether a command line beside a script starts it as several ranks."""
-        from ddpdoctor.lint.launch_lines import is_launched
+    def launches(self, entry: Module) -> tuple[Line, ...]:
+        """The command lines beside a script that start it as several ranks."""
+        from ddpdoctor.lint.launch_lines import launches
 
-        return is_launched(entry.path, entry.data(), project_root(entry.path), self)
+        return tuple(launches(entry.path, entry.data(), project_root(entry.path), self))
 
     def commands_of(self, entry: Module) -> tuple[str, ...]:
         """The functions of a file that the project's settings make commands of."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from ddpdoctor.lint.apis import Apis
+    from ddpdoctor.lint.launch_lines import Line
     from ddpdoctor.lint.paths import Path
     from ddpdoctor.lint.project import Project
     from ddpdoctor.lint.sources import Module
@@ -113,9 +114,9 @@ class Run:
         self.ran_forward: set[int] = set()
 
     @cached_property
-    def launched(self) -> bool:
-        """Whether a command line beside the program starts it as several ranks."""
-        return self.project.is_launched(self.trace.entry)
+    def launches(self) -> tuple[Line, ...]:
+        """The command lines beside the program that start it as several ranks."""
+        return self.project.launches(self.trace.entry)
 
     @property
     def frame(self) -> Frame:

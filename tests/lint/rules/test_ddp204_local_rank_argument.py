@@ -105,3 +105,30 @@ torch.ones(1).to(device)
 )
 def test_without_a_job_on_gpus_or_where_a_mask_is_set(check: Check, setup: str) -> None:
     check(OPTION.format(default=0, marker="") + f"{setup}\ntorch.cuda.set_device(args.local_rank)")
+
+
+LAUNCH = "python -m torch.distributed.launch --nproc_per_node 4 train.py\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "marker"),
+    [
+        (LAUNCH, ""),
+        ("deepspeed train.py\n", ""),
+        (LAUNCH.replace("train.py", "--use_env train.py"), "  # DDP204: warning"),
+        ("torchrun --nproc_per_node 4 train.py\n", "  # DDP204: warning"),
+        (LAUNCH + "torchrun --nproc_per_node 4 train.py\n", "  # DDP204: warning"),
+        ("python train.py\n", "  # DDP204: warning"),
+    ],
+)
+def test_a_command_line_beside_the_program_tells_whether_it_is_passed(
+    check: Check, lines: str, marker: str
+) -> None:
+    check(
+        OPTION.format(default=0, marker=marker)
+        + """
+torch.cuda.set_device(args.local_rank)
+dist.init_process_group("nccl")
+""",
+        {"run.sh": lines},
+    )
