@@ -27,6 +27,7 @@ from ddpdoctor.lint.values import (
     Class,
     Const,
     Device,
+    Dict,
     Function,
     Index,
     Name,
@@ -178,7 +179,7 @@ def like(call: Call) -> Value:
 def load(call: Call) -> Value:
     run = call.run
     mapping = call.argument("map")
-    device = None if mapping is None else as_device(mapping, run.path)
+    device = None if mapping is None else as_device(_goal(mapping), run.path)
     event = call.record(
         "load",
         device=device,
@@ -193,6 +194,13 @@ def load(call: Call) -> Value:
     if isinstance(call.receiver, Class):
         return call_value(run, call.receiver, Arguments(open=True), call.place)
     return Object(None, {"#load": Const(event)}, call.place)
+
+
+def _goal(mapping: Value) -> Value:
+    """Of {"cuda:0": device} the device."""
+    if isinstance(mapping, Dict) and len(mapping.entries) == 1 and not mapping.open:
+        return next(iter(mapping.entries.values()))
+    return mapping
 
 
 def load_state(call: Call) -> Value:

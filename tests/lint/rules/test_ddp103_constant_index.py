@@ -23,6 +23,7 @@ dist.init_process_group("nccl")
         'torch.ones(1, device="cuda:1")',
         "nn.Linear(1, 1).to(0)",
         'torch.load("x.pt", map_location="cuda:0")',
+        'torch.load("x.pt", map_location={"cuda:0": "cuda:0"})',
         "torch.cuda.set_device(0)",
         'torch.set_default_device("cuda:0")',
         "torch.cuda.synchronize(0)",
