@@ -177,20 +177,22 @@ class Run:
         """Runs the body as another process or thread; what it writes is taken back after it.
 
         A thread shares memory and CUDA with its process but starts with no current device set; a
-        process starts with nothing.
+        process starts with nothing, and what it runs costs it nothing that its parent ran before.
         """
         mark = self.heap.mark()
-        outer, cell, path = self.process, self.cell, self.path
+        outer, cell, path, costs = self.process, self.cell, self.path, self.costs
         self.process = process
         fresh = new_process_cell()
         if process.kind == "thread":
             self.cell = {**cell, "current": UNBOUND}
         else:
             self.cell = {**fresh, "visible": cell["visible"]}
+            self.costs = {}
         try:
             yield
         finally:
             self.process, self.cell, self.path = outer, cell, path
+            self.costs = {**self.costs, **costs}
             self.heap.take_back(mark)
 
     def in_method_of_module(self) -> Frame | None:

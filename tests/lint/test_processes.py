@@ -335,3 +335,28 @@ def test_without_a_local_rank_it_is_the_only_one_of_its_machine(check):
     nn.Linear(2, 2).to("cuda:0")
 """
     )
+
+
+def test_what_the_parent_ran_itself_is_run_in_the_ranks_all_the_same(check: Check) -> None:
+    rounds = "\n".join("    x = x + 1" for _ in range(200))
+    check(
+        f"""
+def place(rank, x):
+{rounds}
+    torch.ones(1).to("cuda:1")  # DDP103
+
+def work(rank):
+    if rank is not None:
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", rank=rank, world_size=2)
+    for number in sys.argv:
+        place(rank, number)
+
+if len(sys.argv) > 2:
+    for _ in range(12):
+        work(None)
+        work(None)
+else:
+    mp.spawn(work, nprocs=2)
+"""
+    )
