@@ -100,7 +100,7 @@ def _of_object(run: Run, receiver: Object, name: str, place: Place) -> Value:
 
 
 def _from_class(run: Run, receiver: Object, name: str, place: Place) -> Value:
-    from ddpdoctor.lint.tensors import object_attribute
+    from ddpdoctor.lint.tensor_operations import object_attribute
 
     cls = receiver.cls
     if isinstance(cls, Name) and cls.name == "builtins.super":

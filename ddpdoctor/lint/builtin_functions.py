@@ -15,6 +15,7 @@ from ddpdoctor.lint.nn_modules import modules_in
 from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
+from ddpdoctor.lint.tensor_operations import combine
 from ddpdoctor.lint.tensors import member_of
 from ddpdoctor.lint.values import (
     COUNTS,
@@ -242,6 +243,15 @@ def _extreme(least: bool) -> Callable[[Run, Arguments, Place], Value]:
     return choose
 
 
+def _sum(run: Run, arguments: Arguments, place: Place) -> Value:
+    """Of tensors; the sum of other things is not asked for."""
+    items, _ = items_of(run, arguments.get(0) or Unknown())
+    total: Value | None = arguments.get(1, "start") or Const(0)
+    for item in items:
+        total = combine(run, total or Unknown(), item, place)
+    return total or Unknown()
+
+
 def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
     """getattr(receiver, name), and the __dict__[name] of a library's module."""
     receiver, name = arguments.get(0), arguments.get(1)
@@ -390,6 +400,7 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "dict": _dict,
     "map": _map,
     "next": _next,
+    "sum": _sum,
     "min": _extreme(True),
     "max": _extreme(False),
     "getattr": get_by_name,

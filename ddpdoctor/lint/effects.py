@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ddpdoctor.lint import checkpoints, environment, hydra
+from ddpdoctor.lint import checkpoints, environment, hydra, tensor_operations
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.builtin_functions import call_builtin
 from ddpdoctor.lint.calls import call
@@ -18,7 +18,7 @@ from ddpdoctor.lint.nn_modules import added_to_list, library_module
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.stdlib import call_standard, standard_method
-from ddpdoctor.lint.tensors import combine, device_of, held_in, kind_of, meet, new_tensor
+from ddpdoctor.lint.tensors import device_of, kind_of, new_tensor
 from ddpdoctor.lint.values import (
     Arguments,
     Attribute,
@@ -29,7 +29,6 @@ from ddpdoctor.lint.values import (
     Object,
     Partial,
     Place,
-    Sequence,
     Unknown,
     Value,
 )
@@ -62,42 +61,12 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
         return library_module(run, name, arguments, place)
     if name.startswith("torch.optim.") and last[:1].isupper():
         return _optimizer(run, name, arguments, place)
-    _meet_arguments(run, name, arguments, place)
     escape(run, name, arguments, place)
-    if last[:1].isupper():
-        return Object(Name(name), {}, place)
-    given = [held for value in arguments.positional for held in held_in(resolve(value, run.path))]
-    tensors = [value for value in given if kind_of(value) == "tensor" or _is_joined(last, value)]
-    if name.startswith("torch.") and tensors:
-        made = [value.attributes.get("#made") for value in tensors]
-        marks = {} if None in made or made[0] is None else {"made": made[0]}
-        if reduces_all(last, arguments.positional[1:], arguments):
-            marks["scalar"] = Const(True)
-        result = new_tensor(run, device_of(run, tensors[0]), place, **marks)
-        return _several(result) if last in _SEVERAL else result
-    return Unknown()
-
-
-# What they join is tensors, even if no more is known of it than that it was moved: [x.cpu(), ...].
-_JOINS = frozenset(
-    {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack"}
-    | {"column_stack"}
-)
-
-
-def _is_joined(function: str, value: Object) -> bool:
-    return function in _JOINS and "#moved" in value.attributes
-
-
-# They give several tensors of at least one dimension. (Those of unbind may have none.)
-_SEVERAL = frozenset(
-    {"meshgrid", "chunk", "split", "tensor_split", "hsplit", "vsplit", "topk", "sort"}
-)
-
-
-def _several(tensor: Object) -> Sequence:
-    """A tuple of tensors that are all where one is."""
-    return Sequence((tensor,) * 8, "tuple", open=True)
+    if name.startswith("torch."):
+        result = tensor_operations.call_function(run, name, arguments, place)
+        if not last[:1].isupper():
+            return result
+    return Object(Name(name), {}, place) if last[:1].isupper() else Unknown()
 
 
 def _optimizer(run: Run, name: str, arguments: Arguments, place: Place) -> Object:
@@ -115,20 +84,6 @@ def _has_no_momentum(run: Run, arguments: Arguments) -> bool:
     """Whether torch.optim.SGD keeps nothing between its steps."""
     momentum = resolve(arguments.get(2, "momentum") or Const(0), run.path)
     return isinstance(momentum, Const) and not momentum.value and not arguments.open
-
-
-def _meet_arguments(run: Run, name: str, arguments: Arguments, place: Place) -> None:
-    """torch.cat([a, b]), F.mse_loss(x, y): tensors of one call have to be on one device."""
-    if not name.startswith("torch.") or run.apis.mixes_devices(name):
-        return
-    tensors = [
-        value
-        for argument in (*arguments.positional, *arguments.named.values())
-        for value in held_in(resolve(argument, run.path))
-        if kind_of(value) == "tensor"
-    ]
-    for other in tensors[1:]:
-        meet(run, tensors[0], other, place)
 
 
 def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, place: Place) -> Value:
@@ -155,8 +110,10 @@ def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, plac
         checkpoints.keep(run, receiver, arguments.get(0))
     elif name == "copy_":
         checkpoints.use(run, arguments.get(0), place)
-    if kind_of(receiver) is not None and isinstance(receiver, Object):
-        return _tensor_method(run, receiver, name, arguments, place)
+    if kind_of(receiver) == "module" and isinstance(receiver, Object):
+        return _module_method(run, receiver, name, arguments, place)
+    if kind_of(receiver) == "tensor" and isinstance(receiver, Object):
+        return tensor_operations.call_method(run, receiver, name, arguments, place)
     if isinstance(receiver, Object) and "#load" in receiver.attributes:
         return checkpoints.part(receiver, name)
     if name == "index":
@@ -196,49 +153,18 @@ _MEMBERS = ("parameters", "named_parameters", "buffers", "children", "modules", 
 _SAME = ("train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply")
 
 
-# These take a tensor from any device: they copy it, or look at its shape only.
-_SHAPE_ONLY = ("copy_", "expand_as", "view_as", "reshape_as", "resize_as_", "type_as", "set_")
-
-
-def _tensor_method(
-    run: Run, receiver: Object, name: str, arguments: Arguments, place: Place
+def _module_method(
+    run: Run, module: Object, name: str, arguments: Arguments, place: Place
 ) -> Value:
-    if kind_of(receiver) == "module":
-        if name in _SAME or name == "__init__":
-            return receiver
-        if name in _MEMBERS:
-            member = new_tensor(run, device_of(run, receiver), place, state=Const("parameter"))
-            return Object(Name("torch." + name), {"#members": member, "#of": receiver}, place)
-        if name in ("append", "extend", "insert"):
-            added_to_list(run, receiver, name, arguments)
-            return receiver
-        return Unknown()
-    if name not in _SHAPE_ONLY:
-        for value in arguments.positional:
-            combine(run, receiver, value, place)
-    if name in ("item", "tolist", "numpy", "size", "dim", "numel"):
-        return Unknown()
-    attributes = dict(receiver.attributes)
-    if reduces_all(name, arguments.positional, arguments):
-        attributes["#scalar"] = Const(True)
-    result = Object(receiver.cls, attributes, place)
-    return _several(result) if name in _SEVERAL else result
-
-
-_REDUCTIONS = frozenset(
-    {"sum", "mean", "prod", "max", "min", "amax", "amin", "norm", "std", "var", "any", "all"}
-    | {"median", "argmax", "argmin", "nansum", "nanmean", "logsumexp", "count_nonzero"}
-)
-
-
-def reduces_all(name: str, dimensions: tuple[Value, ...], arguments: Arguments) -> bool:
-    """Whether a reduction leaves no dimension, so that its result may meet any device."""
-    return (
-        name in _REDUCTIONS
-        and not dimensions
-        and not arguments.open
-        and not arguments.named.keys() & {"dim", "axis", "keepdim"}
-    )
+    if name in _SAME or name == "__init__":
+        return module
+    if name in _MEMBERS:
+        member = new_tensor(run, device_of(run, module), place, state=Const("parameter"))
+        return Object(Name("torch." + name), {"#members": member, "#of": module}, place)
+    if name in ("append", "extend", "insert"):
+        added_to_list(run, module, name, arguments)
+        return module
+    return Unknown()
 
 
 # Methods that bind whatever they belong to: getattr(torch, kind).set_device(index), for one.

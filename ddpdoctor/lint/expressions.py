@@ -14,12 +14,14 @@ from ddpdoctor.lint.branches import fork, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.comparisons import compare, negate
 from ddpdoctor.lint.definitions import evaluate_defaults
+from ddpdoctor.lint.dimensions import SLICE
 from ddpdoctor.lint.iteration import items_of
 from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.options import NAMESPACE
 from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
-from ddpdoctor.lint.tensors import combine
+from ddpdoctor.lint.tensor_operations import combine, take, unary
+from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
@@ -188,13 +190,17 @@ def _comparison(run: Run, node: cst.Comparison) -> Value:
     result: Value | None = None
     for target in node.comparisons:
         right = evaluate(run, target.comparator)
-        outcome = _compare(run, _COMPARISONS[type(target.operator)], left, right)
+        outcome = _compare(run, _COMPARISONS[type(target.operator)], left, right, run.place(node))
         result = outcome if result is None else _both(run, result, outcome)
         left = right
     return result if result is not None else Unknown()
 
 
-def _compare(run: Run, operator: str, left: Value, right: Value) -> Value:
+def _compare(run: Run, operator: str, left: Value, right: Value, place: Place) -> Value:
+    if operator not in ("is", "is not", "in", "not in"):
+        combined = combine(run, left, right, place)
+        if combined is not None:
+            return combined
     if operator in ("in", "not in") and isinstance(right, Name) and right.name == "os.environ":
         held = environment.is_set(run, left)
         return held if operator == "in" else negate(held)
@@ -246,7 +252,7 @@ def _unary(run: Run, node: cst.UnaryOperation) -> Value:
             return Const(-value.value, run.place(node))
         if isinstance(node.operator, cst.Plus):
             return value
-    return Unknown()
+    return map_value(value, run.path, lambda each: unary(run, each, run.place(node)))
 
 
 def _binary(run: Run, node: cst.BinaryOperation) -> Value:
@@ -270,6 +276,8 @@ def _conditional(run: Run, node: cst.IfExp) -> Value:
 
 def _subscript(run: Run, node: cst.Subscript) -> Value:
     container = evaluate(run, node.value)
+    if isinstance(container, Object) and kind_of(container) == "tensor":
+        return take(run, container, indices_of(run, node), run.place(node))
     if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
         for element in node.slice:
             if isinstance(element.slice, cst.Index):
@@ -300,6 +308,19 @@ def _subscript(run: Run, node: cst.Subscript) -> Value:
         return leaf.at(place) if isinstance(leaf, Index) and leaf is not index else leaf
 
     return map_value(picked, run.path, entry)
+
+
+def indices_of(run: Run, node: cst.Subscript) -> list[Value]:
+    """The indices of x[0, :, mask]."""
+    indices: list[Value] = []
+    for element in node.slice:
+        index = element.slice
+        value: Value = SLICE
+        if isinstance(index, cst.Index):
+            dots = isinstance(index.value, cst.Ellipsis)
+            value = Const(Ellipsis) if dots else evaluate(run, index.value)
+        indices += value.items if isinstance(value, Sequence) and value.kind == "tuple" else [value]
+    return indices
 
 
 def _loaded_module(run: Run, name: Value) -> Value:

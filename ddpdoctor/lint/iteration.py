@@ -7,6 +7,8 @@ from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.nn_modules import modules_in
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensor_operations import take
+from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     Arguments,
     Class,
@@ -18,6 +20,7 @@ from ddpdoctor.lint.values import (
     Sequence,
     Unknown,
     Value,
+    loop_number,
     tuple_items,
 )
 
@@ -87,6 +90,8 @@ def _items_of_object(run: Run, iterated: Object) -> tuple[tuple[Value, ...], boo
     if modules is not None:
         return items_of(run, modules)
     place = iterated.origin
+    if kind_of(iterated) == "tensor" and place is not None:
+        return (take(run, iterated, [loop_number()], place),), False
     if isinstance(iterated.cls, Class) and place is not None:
         for name in ("__iter__", "__next__"):
             found = class_attribute(iterated.cls, name)

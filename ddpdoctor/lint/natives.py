@@ -8,6 +8,7 @@ from typing import Any
 from ddpdoctor.lint import checkpoints, operators
 from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     MISSING,
     Arguments,
@@ -30,6 +31,8 @@ _MOST_ITEMS = 64  # of a list: nothing is asked of a longer one, item by item
 def native_method(run: Run, receiver: Value, name: str) -> Value | None:
     """A bound method of a built-in value, or None where it has none that matters."""
     if isinstance(receiver, Sequence):
+        if name in ("values", "indices") and receiver.items and _are_tensors(receiver):
+            return receiver.items[0]  # of x.max(0), x.topk(2) ...: both are where x is
         table: dict[str, Any] = _SEQUENCE
     elif isinstance(receiver, Dict):
         table = _DICT
@@ -74,6 +77,10 @@ def pieces_of(run: Run, word: Unknown, method: str, arguments: Arguments, place:
         ),
         open=True,
     )
+
+
+def _are_tensors(pair: Sequence) -> bool:
+    return all(kind_of(item) == "tensor" for item in pair.items)
 
 
 def copied(run: Run, value: Value, depth: int = 0) -> Value:

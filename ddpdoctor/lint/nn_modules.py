@@ -161,7 +161,7 @@ def attribute_was_set(run: Run, receiver: Object, name: str, value: Value, place
             "module",
         )
         run.heap.write(value.attributes, "#kept", Const(event))
-    _note_modules(run, receiver, name, value, place)
+    _note_held(run, receiver, name, value, place)
 
 
 def called_module(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
@@ -211,21 +211,28 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
                 if kind_of(child) == "module" and isinstance(child, Object):
                     _move_module(run, child, device, seen)
         elif isinstance(name, str) and not moves_more:
-            _note_modules(run, module, name, value)  # what was appended to a list of its own
+            _note_held(run, module, name, value)  # what was appended to a list of its own
+        elif isinstance(value, (Dict, Sequence)):
+            for held in held_in(value):
+                run.heap.write(held.attributes, "#device", device)
 
 
-def _note_modules(
+def _note_held(
     run: Run, owner: Object, name: str, container: Value, place: Place | None = None
 ) -> None:
-    """Notes modules in a list or dictionary, which stay when their owner moves: where that was
-    set, or where each was made."""
+    """Notes modules and tensors in a list or dictionary, which stay when their owner moves: where
+    that was set, or where each was made."""
     if not isinstance(container, (Dict, Sequence)):
         return
     for held in held_in(container):
         where = place or held.origin
-        if kind_of(held) != "module" or is_stateless(held) or "#kept" in held.attributes:
+        if where is None or "#kept" in held.attributes:
             continue
-        if where is None:
+        if kind_of(held) == "module" and not is_stateless(held):
+            what, instead = "a module", "keep submodules in nn.ModuleList or nn.ModuleDict"
+        elif kind_of(held) == "tensor" and not is_state(held):
+            what, instead = "a tensor in a list", "register each with self.register_buffer(...)"
+        else:
             continue
         event = run.record(
             "keep",
@@ -234,8 +241,8 @@ def _note_modules(
             device=device_of(run, held),
             owner=owner,
             value=held,
-            what="a module",
-            instead="keep submodules in nn.ModuleList or nn.ModuleDict",
+            what=what,
+            instead=instead,
         )
         run.heap.write(held.attributes, "#kept", Const(event))
 

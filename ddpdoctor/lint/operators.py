@@ -30,6 +30,7 @@ from ddpdoctor.lint.values import (
     alternatives,
     either,
     is_loop_number,
+    same,
     tuple_items,
 )
 
@@ -331,6 +332,8 @@ def _of_sequence(container: Sequence, index: Value) -> Value:
         return Unknown()
     if isinstance(index, Index) and index.role in RANKS:
         return picked_by_rank(container, index)
+    if items and not container.open and all(same(item, items[0]) for item in items):
+        return items[0]
     return Unknown()
 
 

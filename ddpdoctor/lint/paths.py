@@ -14,6 +14,7 @@ from ddpdoctor.lint.values import (
     Index,
     Missing,
     Not,
+    Object,
     Sequence,
     Text,
     Unknown,
@@ -74,7 +75,15 @@ def truth(value: Value, path: Path) -> bool | Test:
         return bool(value.items) or (value.open and Test(("items", value.uid), None))
     if isinstance(value, Dict):
         return bool(value.entries) or value.open
+    if isinstance(value, Object) and _is_tensor(value):
+        known = decided(value, path)  # each is a condition of its own
+        return Test(value, None) if known is None else known
     return not isinstance(value, Missing)
+
+
+def _is_tensor(value: Object) -> bool:
+    kind = value.attributes.get("#kind")
+    return isinstance(kind, Const) and kind.value == "tensor"
 
 
 def default_truth(value: Value) -> bool | None:

@@ -9,9 +9,11 @@ import libcst as cst
 from ddpdoctor.lint import checkpoints, environment, operators
 from ddpdoctor.lint.attributes import set_attribute
 from ddpdoctor.lint.branches import split
-from ddpdoctor.lint.expressions import evaluate
+from ddpdoctor.lint.expressions import evaluate, indices_of
 from ddpdoctor.lint.paths import resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensor_operations import put, take
+from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
     MISSING,
     Const,
@@ -70,6 +72,8 @@ def _unpack(run: Run, target: cst.Tuple | cst.List, value: Value) -> None:
             item: Value = items[position] if position < len(items) else Unknown()
         elif stars and isinstance(value, Sequence):
             item = _starred_item(value, position, stars[0], count)
+        elif isinstance(value, Object) and kind_of(value) == "tensor":
+            item = take(run, value, [Const(position)], run.place(target))
         else:
             item = operators.subscript(value, Const(position), run.path)
         assign(run, element.value, item)
@@ -87,6 +91,9 @@ def _starred_item(value: Sequence, position: int, star: int, count: int) -> Valu
 
 
 def _assign_item(run: Run, container: Value, target: cst.Subscript, value: Value) -> None:
+    if isinstance(container, Object) and kind_of(container) == "tensor":
+        put(run, container, indices_of(run, target), value, run.place(target))
+        return
     part = target.slice[0].slice
     if len(target.slice) != 1 or not isinstance(part, cst.Index):
         return

@@ -84,47 +84,11 @@ def is_stateless(value: Value) -> bool:
     return isinstance(value, Object) and "#stateless" in value.attributes
 
 
-def object_attribute(run: Run, receiver: Object, name: str) -> Value | None:
-    """Attributes every tensor and module has: .device, .parameters ..."""
-    if name == "device" and "#device" in receiver.attributes:
-        return device_of(run, receiver)
-    if name in ("weight", "bias") and kind_of(receiver) == "module":
-        state = new_tensor(
-            run,
-            device_of(run, receiver),
-            receiver.origin or _nowhere(run),
-            state=Const("parameter"),
-        )
-        run.heap.write(receiver.attributes, name, state)  # it moves with the module
-        return state
-    if name in ("data", "grad", "T", "weight", "bias") and "#device" in receiver.attributes:
-        return new_tensor(run, device_of(run, receiver), receiver.origin or _nowhere(run))
-    return None
-
-
-def _nowhere(run: Run) -> Place:
-    return Place(run.frame.module, run.frame.module.tree())
-
-
 def member_of(value: Value) -> Value | None:
     """One of model.parameters(), which lives where the model lives."""
     if isinstance(value, Object) and "#members" in value.attributes:
         return value.attributes["#members"]
     return None
-
-
-def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
-    """The result of an operation on two tensors, None where neither is known to be one."""
-    left, right = resolve(left, run.path), resolve(right, run.path)
-    if "tensor" not in (kind_of(left), kind_of(right)):
-        return None
-    meet(run, left, right, place)
-    known = left if kind_of(left) == "tensor" else right
-    marks = {}
-    if isinstance(known, Object) and kind_of(left) != kind_of(right):
-        names = ("scalar", "made", "kept")
-        marks = {n: known.attributes[f"#{n}"] for n in names if f"#{n}" in known.attributes}
-    return new_tensor(run, device_of(run, known), place, **marks)
 
 
 def meet(run: Run, left: Value, right: Value, place: Place) -> None:

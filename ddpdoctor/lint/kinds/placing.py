@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from ddpdoctor.lint import checkpoints
+from ddpdoctor.lint import checkpoints, dimensions
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cpu, is_cuda, is_dtype, may_be_cuda
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.library_values import named_value
 from ddpdoctor.lint.nn_modules import library_module, moved
-from ddpdoctor.lint.paths import leaves, map_value
+from ddpdoctor.lint.paths import leaves, map_value, resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.tensor_operations import computed
 from ddpdoctor.lint.tensors import (
     default_device,
     device_of,
@@ -122,9 +123,11 @@ def create(call: Call) -> Value:
         return Unknown()
     elif given is not None:
         device = as_device(map_value(given, run.path, lambda v: _target(run, v)), run.path)
-    elif like is not None:
-        device = device_of(run, like)
-        return new_tensor(run, device, call.place) if isinstance(device, Device) else Unknown()
+    elif like is not None or kind_of(_data(call)) == "tensor":
+        pattern = _data(call) if like is None else like
+        return _where_it_is(call, pattern) if kind_of(pattern) == "tensor" else Unknown()
+    elif facts.get("shares") and not isinstance(_data(call), (Const, Sequence)):
+        device = Unknown()
     else:
         device = default_device(run)
         if isinstance(device, Device) and device.kind == "cpu":
@@ -137,8 +140,11 @@ def create(call: Call) -> Value:
             )
     note_creation(run, call.name, device, given, call.arguments, call.place)
     marks = {"made": Const(call.name, call.place)}
-    if _is_scalar(call):
+    count = dimensions.made(facts, call.arguments)
+    if count == 0 or (count is None and _may_be_number(call)):
         marks["scalar"] = Const(True)
+    elif count is not None:
+        marks["dimensions"] = Const(count)
     return new_tensor(run, settled(run, device), call.place, **marks)
 
 
@@ -157,19 +163,32 @@ def note_creation(
         start_cuda(run, device, place)
 
 
-def _is_scalar(call: Call) -> bool:
-    """Whether the tensor has no dimensions: such a one from the CPU may meet any device."""
-    first = call.arguments.get(0)
-    if call.api.facts.get("literal"):
-        return not isinstance(first, Sequence)
-    return isinstance(first, Sequence) and not first.items and not first.open
+def _data(call: Call) -> Value:
+    """What a call makes a tensor of, if it does not make one of some size."""
+    if call.api.facts.get("dimensions") != "data":
+        return Const(None)
+    return resolve(call.arguments.get(0, "data") or Unknown(), call.run.path)
+
+
+def _may_be_number(call: Call) -> bool:
+    """Whether what is made may have no dimensions: such a tensor of the CPU may meet any device."""
+    return not isinstance(_data(call), (Const, Sequence))
+
+
+def _where_it_is(call: Call, pattern: Value) -> Value:
+    """A tensor where another one is, and for the same reason."""
+    assert isinstance(pattern, Object)
+    return computed(call.run, [pattern], call.place, count=dimensions.dimensions(pattern))
 
 
 def like(call: Call) -> Value:
     other = call.argument("other")
     source = other if other is not None else call.receiver
     device = device_of(call.run, source) if source is not None else Unknown()
-    given = call.arguments.get(None, "device")
+    given = call.given("device")
+    if given is None and isinstance(source, Object) and kind_of(source) == "tensor":
+        count = dimensions.made(call.api.facts, call.arguments)
+        return computed(call.run, [source], call.place, count=count, scalar=count == 0)
     if given is not None:
         device = as_device(given, call.run.path)
         note_creation(call.run, call.name, device, given, call.arguments, call.place)
