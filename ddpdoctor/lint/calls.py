@@ -89,6 +89,7 @@ def _call_method(run: Run, method: Method, arguments: Arguments, place: Place) -
 def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) -> Value:
     """instance(...): its __call__, or a module's forward."""
     from ddpdoctor.lint.commands import run_group
+    from ddpdoctor.lint.effects import call_method
     from ddpdoctor.lint.nn_modules import called_module
 
     if "#kernel" in receiver.attributes:
@@ -108,6 +109,8 @@ def call_object(run: Run, receiver: Object, arguments: Arguments, place: Place) 
                 if name == "forward":
                     run.ran_forward.add(id(receiver))
                 return result
+    elif isinstance(receiver.cls, Name) and f"{receiver.cls.name}.__call__" in run.apis.calls:
+        return call_method(run, receiver, "__call__", arguments, place)
     return called_module(run, receiver, arguments, place)
 
 

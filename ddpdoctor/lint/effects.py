@@ -205,6 +205,7 @@ _KINDS: dict[str, Callable[[Call], Value]] = {
     "subgroup": process.subgroup,
     "place": placing.place,
     "create": placing.create,
+    "encodes": placing.encodes,
     "like": placing.like,
     "as_type": placing.as_type,
     "load": placing.load,

@@ -44,6 +44,9 @@ def native_method(run: Run, receiver: Value, name: str) -> Value | None:
         return None
     method = table.get(name)
     if method is None:
+        moves = run.apis.methods.get(name)
+        if isinstance(receiver, Dict) and moves is not None and moves.does == "place":
+            return None  # of a library's dictionary of tensors
         return Native(lambda arguments, place: Unknown())
     return Native(lambda arguments, place: method(run, receiver, arguments, place))
 

@@ -88,6 +88,10 @@ def moved(run: Run, receiver: Value, device: Value, place: Place) -> Value:
         attributes = {**receiver.attributes, "#device": device}
         attributes.pop("#made", None)  # where it was made is not why it is here
         return Object(receiver.cls, attributes, receiver.origin)
+    if isinstance(receiver, Dict):  # of a library that gives it the method: it moves in place
+        for name, value in list(receiver.entries.items()):
+            run.heap.write(receiver.entries, name, moved(run, value, device, place))
+        return receiver
     if isinstance(receiver, Object):
         run.heap.write(receiver.attributes, "#device", device)
         return receiver

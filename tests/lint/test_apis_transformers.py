@@ -224,3 +224,51 @@ def test_the_functions_that_a_trainer_gets_run_on_every_rank(check):
         Own("a", args=GRPOConfig("out"), reward_funcs=["model", reward]).train()
         """
     )
+
+
+CAPTIONER = """
+from transformers import AutoModel, AutoProcessor
+
+class Captioner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.processor = AutoProcessor.from_pretrained("a")
+        self.backbone = AutoModel.from_pretrained("a")
+
+    def forward(self, texts):
+        {body}
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+model = DDP(Captioner().cuda())
+model(unknown())
+"""
+
+
+@pytest.mark.parametrize(
+    "use", ["self.backbone(**inputs)", 'self.backbone(inputs["input_ids"], None)']
+)
+def test_a_processor_gives_tensors_on_the_cpu(check, use):
+    body = 'inputs = self.processor(texts, return_tensors="pt")  # DDP105\n        return ' + use
+    found = check(CAPTIONER.format(body=body))
+    assert found["DDP105"].fix is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'inputs = self.processor(texts, return_tensors="pt").to(self.backbone.device)',
+        'inputs = self.processor(texts, return_tensors="pt"); inputs.to("cuda")',
+        'inputs = self.processor(texts, return_tensors="pt")\n'
+        "        inputs = {name: value.cuda() for name, value in inputs.items()}",
+        'inputs = self.processor(texts, return_tensors="pt")\n'
+        "        for name in inputs: inputs[name] = inputs[name].cuda()",
+        'inputs = self.processor(texts, return_tensors="pt")\n'
+        "        for name, value in inputs.items():\n"
+        "            if isinstance(value, torch.Tensor): inputs[name] = value.cuda()",
+        'inputs = self.processor(texts, return_tensors="np")',
+        "inputs = self.processor(texts)",
+    ],
+)
+def test_what_a_processor_gives_can_be_moved(check, body):
+    check(CAPTIONER.format(body=body + "\n        return self.backbone(**inputs)"))

@@ -148,6 +148,14 @@ def create(call: Call) -> Value:
     return new_tensor(run, settled(run, device), call.place, **marks)
 
 
+def encodes(call: Call) -> Value:
+    """tokenizer(texts, return_tensors="pt"): a dictionary of tensors."""
+    kind = call.argument("kind")
+    if not isinstance(kind, Const) or kind.value != "pt":
+        return Unknown()
+    return Dict(dict.fromkeys(call.api.facts["keys"], create(call)), open=True)
+
+
 def _method(run: Run) -> str | None:
     """The method of a module that makes a tensor."""
     frame = run.in_method_of_module()
@@ -377,15 +385,22 @@ def device_map(call: Call) -> Value:
         call.record("device_map", map=given)
     elif _loads_to_cpu(call):
         return library_module(run, call.name.rpartition(".")[0], Arguments(), call.place)
+    if _is_one_of(call, "encoders"):
+        return Object(Name(call.api.facts["encoder"]), {}, call.place)
     return Object(None, {}, call.place)
 
 
 def _loads_to_cpu(call: Call) -> bool:
     """Whether the call gives a module where modules are made by default, as none of its other
     arguments places it."""
-    owner, facts = call.name.rpartition(".")[0], call.api.facts
     return (
-        any(fnmatchcase(owner, name) for name in facts.get("modules", ()))
+        _is_one_of(call, "modules")
         and not call.arguments.open
-        and not call.arguments.named.keys() & set(facts.get("places", ()))
+        and not call.arguments.named.keys() & set(call.api.facts.get("places", ()))
     )
+
+
+def _is_one_of(call: Call, fact: str) -> bool:
+    """Whether the class that is loaded is one of those that a fact lists."""
+    owner = call.name.rpartition(".")[0]
+    return any(fnmatchcase(owner, name) for name in call.api.facts.get(fact, ()))
