@@ -134,7 +134,7 @@ def _processes(call: Call) -> str:
     machines; alone and several, "argument=pattern" for values that decide it.
     """
     facts = call.api.facts
-    if _any_matches(call, facts.get("alone", ())):
+    if has_setting(call, facts.get("alone", ())):
         return "one"
     counts = {count for spec in facts.get("counts", ()) for count in _counts(call, spec)}
     nodes = {count for count in _counts(call, facts.get("nodes", "")) if count > 1}
@@ -142,7 +142,7 @@ def _processes(call: Call) -> str:
         return "several"
     if counts and max(counts) <= 1:
         return "one"
-    if not counts and _any_matches(call, facts.get("several", ())):
+    if not counts and has_setting(call, facts.get("several", ())):
         return "several"
     return "unseen"
 
@@ -186,7 +186,8 @@ def _count(leaf: Value) -> list[int]:
     return []
 
 
-def _any_matches(call: Call, patterns: list[str]) -> bool:
+def has_setting(call: Call, patterns: list[str]) -> bool:
+    """Whether an argument of a call has one of the values that "argument=pattern" tell of."""
     for pattern in patterns:
         name, _, wanted = pattern.partition("=")
         value = _setting(call, name)

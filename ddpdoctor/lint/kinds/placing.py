@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from ddpdoctor.lint import checkpoints, dimensions
 from ddpdoctor.lint.calls import call as call_value
 from ddpdoctor.lint.devices import as_device, is_cpu, is_cuda, is_dtype, may_be_cuda
+from ddpdoctor.lint.frameworks import has_setting
 from ddpdoctor.lint.kinds.call import Call
 from ddpdoctor.lint.kinds.process import start_cuda
 from ddpdoctor.lint.library_values import named_value
@@ -380,7 +381,9 @@ def takes_device(call: Call) -> Value:
 
 def device_map(call: Call) -> Value:
     run = call.run
-    given = call.argument("map")
+    given = call.given("map")
+    if given is None and has_setting(call, call.api.facts.get("current", [])):
+        given = Device("cuda")
     if given is not None:
         call.record("device_map", map=given)
     elif _loads_to_cpu(call):

@@ -213,3 +213,28 @@ def test_in_one_process_the_current_device_is_right(check: Check) -> None:
     from transformers import AutoModelForCausalLM, Trainer
     Trainer({MAPPED.format('"cuda"')}).train()
     """)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "marker"),
+    [
+        ("load_in_8bit=True", "  # DDP305"),
+        ("load_in_4bit=True, device_map=None", "  # DDP305"),
+        ("quantization_config=BitsAndBytesConfig(load_in_4bit=True)", "  # DDP305"),
+        ("quantization_config=BitsAndBytesConfig(), device_map={'': local_rank}", ""),
+        ("quantization_config=unknown()", ""),
+        ("load_in_8bit=False", ""),
+        ("device_map=None", ""),
+    ],
+)
+def test_a_quantized_model_without_a_map_goes_to_the_current_device(
+    check: Check, arguments: str, marker: str
+) -> None:
+    check(f"""
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments
+    local_rank = int(os.environ["LOCAL_RANK"])
+    model = AutoModelForCausalLM.from_pretrained("gpt2", {arguments}){marker}
+    args = TrainingArguments("out")
+    other = AutoModelForCausalLM.from_pretrained("gpt2", {arguments})
+    Trainer(model, args).train()
+    """)
