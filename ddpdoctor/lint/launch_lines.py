@@ -83,7 +83,7 @@ def launches(script: Path, own: bytes, root: Path, files: Files) -> Iterator[Lin
     """
     beside = (
         line
-        for folder in _folders(script, root)
+        for folder in folders_around(script, root)
         for name in files.launch_files(folder)
         for line in files.launch_lines(folder / name, root)
     )
@@ -122,7 +122,7 @@ def _may_launch(path: Path) -> bool:
         return False
 
 
-def _folders(script: Path, root: Path) -> Iterator[Path]:
+def folders_around(script: Path, root: Path) -> Iterator[Path]:
     for folder in script.parents:
         yield folder
         if folder == root:
@@ -138,7 +138,7 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
         text = _COMMENT.sub("", text)
     text = _CONTINUED.sub(" ", text)
     values = _values(text)
-    where = above = tuple(_folders(path, root))
+    where = above = tuple(folders_around(path, root))
     one_visible = False
     found: list[Line] = []
     for line in text.splitlines():

@@ -110,6 +110,12 @@ class Project:
 
         return tuple(launches(entry.path, entry.data(), project_root(entry.path), self))
 
+    def ranks_see_one_gpu(self, entry: Module, local_ranks: Iterable[str]) -> bool:
+        """Whether lines beside a script give each of its ranks one GPU to see."""
+        from ddpdoctor.lint.one_gpu_lines import see_one_gpu_each
+
+        return see_one_gpu_each(entry.path, project_root(entry.path), self, local_ranks)
+
     def commands_of(self, entry: Module) -> tuple[str, ...]:
         """The functions of a file that the project's settings make commands of."""
         scripts = console_scripts(project_root(entry.path), self.data_file)

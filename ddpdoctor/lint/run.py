@@ -96,7 +96,7 @@ class Run:
         self.apis = apis
         self.heap = Heap()
         self.path: Path = {}
-        self.trace = Trace(entry)
+        self.trace = Trace(entry, lambda: self.ranks_see_one_gpu)
         self.process = Process("script")
         self.cell: dict[str, Value] = new_process_cell()
         self.frames: list[Frame] = []
@@ -117,6 +117,13 @@ class Run:
     def launches(self) -> tuple[Line, ...]:
         """The command lines beside the program that start it as several ranks."""
         return self.project.launches(self.trace.entry)
+
+    @cached_property
+    def ranks_see_one_gpu(self) -> bool:
+        """Whether lines beside the program give each of its ranks one GPU to see."""
+        known = self.apis.environment.items()
+        local_ranks = [name for name, word in known if word.startswith("local_rank")]
+        return self.project.ranks_see_one_gpu(self.trace.entry, local_ranks)
 
     @property
     def frame(self) -> Frame:

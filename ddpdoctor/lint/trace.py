@@ -110,8 +110,10 @@ class Event:
 class Trace:
     """The events of one program, and the questions that rules ask of them."""
 
-    def __init__(self, entry: Module) -> None:
+    def __init__(self, entry: Module, ranks_see_one_gpu: Callable[[], bool]) -> None:
         self.entry = entry
+        # Files are read for the answer: asked last of all.
+        self._ranks_see_one_gpu = ranks_see_one_gpu
         self.events: list[Event] = []
         self._groups: list[Event] = []
         self._asking: list[Event] = []
@@ -226,6 +228,7 @@ class Trace:
             and self.is_distributed(event)
             and self.binding(event) == "unbound"
             and not self.is_isolated(event)
+            and not self._was_given_one_gpu(event)
         )
 
     def needs_current_device(self, event: Event) -> bool:
@@ -238,7 +241,7 @@ class Trace:
                 return False
         if event.detail.get("only_started") and not self.has_started(event):
             return False
-        return self.binding(event) == "unbound"
+        return self.binding(event) == "unbound" and not self._was_given_one_gpu(event)
 
     def has_started(self, event: Event) -> bool:
         """Whether CUDA has surely been initialised before an event."""
@@ -265,9 +268,11 @@ class Trace:
         A Const is written in the program; an Unknown is a command-line option with such a default.
         """
         indices = self.indices(event, value)
-        if indices and all(is_constant(index) for index in indices):
-            return None if self._is_own(event.process.owner(), indices[0]) else indices[0]
-        return None
+        if not indices or not all(is_constant(index) for index in indices):
+            return None
+        if self._is_own(event.process.owner(), indices[0]) or self._was_given_one_gpu(event):
+            return None
+        return indices[0]
 
     def _is_own(self, process: Process, index: Value) -> bool:
         """Whether a process was given an index by its starter, which gives the others like it
@@ -305,6 +310,14 @@ class Trace:
         return any(
             not (isinstance(leaf, Const) and (leaf.value is None or isinstance(leaf.value, str)))
             for leaf in self.alternatives(event, event.state.visible)
+        )
+
+    def _was_given_one_gpu(self, event: Event) -> bool:
+        """Whether the rank at an event was started with one GPU to see."""
+        return (
+            event.process.owner().kind == "script"
+            and self.is_distributed(event)
+            and self._ranks_see_one_gpu()
         )
 
     def is_surely_isolated(self, event: Event) -> bool:
