@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from ddpdoctor.lint.attributes import AttributeOfUnknown, bind_method, class_attribute
@@ -211,15 +213,46 @@ def _default(function: Function, name: str, arguments: Arguments) -> Value:
 
 
 def instantiate(run: Run, cls: Class, arguments: Arguments, place: Place) -> Value:
-    """Makes an instance: of a dataclass by its fields, else through __init__."""
+    """Makes an instance through __new__, if the class has it, and initialises it."""
+    new = class_attribute(cls, "__new__")
+    if new is None:
+        return _initialise(run, _allocate(run, cls, place), cls, arguments, place)
+    given = replace(arguments, positional=(cls, *arguments.positional))
+    made = call(run, resolve(new, run.path), given, place)
+    return split(run, made, lambda instance: _initialise(run, instance, cls, arguments, place))
+
+
+def call_new(run: Run, arguments: Arguments, place: Place) -> Value:
+    """object.__new__(cls), or type.__new__(metaclass, ...) where a class statement runs it."""
+    cls = resolve(arguments.get(0, "cls") or Unknown(), run.path)
+    making = run.classes_in_the_making[-1:]
+    if making and (not isinstance(cls, Class) or making[0].metaclass is cls):
+        return making[0]
+    return _allocate(run, cls, place) if isinstance(cls, Class) else Unknown()
+
+
+def _allocate(run: Run, cls: Class, place: Place) -> Object:
     from ddpdoctor.lint.nn_modules import new_module
-    from ddpdoctor.lint.processes import PROCESSES, numbered
 
     instance = Object(cls, {}, place)
-    if any(name in PROCESSES for name in cls.library_bases()):
-        arguments = numbered(arguments)
     if any(run.apis.kind(base) == "module" for base in cls.library_bases()):
         new_module(run, instance)
+    return instance
+
+
+def _initialise(run: Run, instance: Value, cls: Class, arguments: Arguments, place: Place) -> Value:
+    """Fills a dataclass by its fields, any other instance through __init__."""
+    from ddpdoctor.lint.processes import PROCESSES, numbered
+
+    if isinstance(instance, Unknown):
+        instance = _allocate(run, cls, place)  # as nearly every __new__ does
+    if not isinstance(instance, Object) or not isinstance(instance.cls, Class):
+        return instance
+    if cls not in instance.cls.ancestors():
+        return instance  # __new__ gave something else, complete as it is
+    cls = instance.cls
+    if any(name in PROCESSES for name in cls.library_bases()):
+        arguments = numbered(arguments)
     initializer = class_attribute(cls, "__init__")
     if initializer is not None:
         call(run, Method(instance, resolve(initializer, run.path)), arguments, place)

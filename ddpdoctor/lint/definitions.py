@@ -29,6 +29,7 @@ from ddpdoctor.lint.values import (
 def define_function(run: Run, node: cst.FunctionDef) -> Value:
     from ddpdoctor.lint.expressions import evaluate
 
+    owner = run.frame.owner if run.frame.function is None else None
     function: Value = Function(
         node.name.value,
         node.params,
@@ -36,7 +37,8 @@ def define_function(run: Run, node: cst.FunctionDef) -> Value:
         run.frame.module,
         _enclosing(run),
         evaluate_defaults(run, node.params),
-        owner=run.frame.owner if run.frame.function is None else None,
+        owner=owner,
+        kind="static" if owner is not None and node.name.value == "__new__" else "function",
         origin=run.place(node),
     )
     for decorator in reversed(node.decorators):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ddpdoctor.lint import checkpoints, environment, hydra, tensor_operations
 from ddpdoctor.lint.apis import Api
 from ddpdoctor.lint.builtin_functions import call_builtin
-from ddpdoctor.lint.calls import call
+from ddpdoctor.lint.calls import call, call_new
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.frameworks import gives_back, rank_zero, run_command_line, run_framework
 from ddpdoctor.lint.kinds import placing, process, running, wrapping
@@ -37,8 +37,8 @@ from ddpdoctor.lint.values import (
 def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Value:
     """Calls something of a library by its full name."""
     name = run.apis.canonical(name)
-    if name.endswith(".__new__") and run.classes_in_the_making:
-        return run.classes_in_the_making[-1]  # type.__new__(cls, name, bases, namespace)
+    if name.endswith(".__new__"):
+        return call_new(run, arguments, place)
     if name.startswith("builtins.") and name != "builtins.open":
         return call_builtin(run, name[len("builtins.") :], arguments, place)
     if name.startswith("os.environ.") or name == "os.getenv":
@@ -89,8 +89,8 @@ def _has_no_momentum(run: Run, arguments: Arguments) -> bool:
 def call_method(run: Run, receiver: Value, name: str, arguments: Arguments, place: Place) -> Value:
     """Calls a method that the program does not define."""
     receiver = resolve(receiver, run.path)
-    if name == "__new__" and isinstance(receiver, Class) and run.classes_in_the_making:
-        return run.classes_in_the_making[-1]  # super().__new__(...) of a metaclass
+    if name == "__new__" and isinstance(receiver, Class):
+        return call_new(run, arguments, place)
     for owner in _library_classes(receiver):
         full = run.apis.canonical(f"{owner}.{name}")
         result = standard_method(run, receiver, owner, name, arguments, place)

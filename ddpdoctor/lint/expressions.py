@@ -19,7 +19,7 @@ from ddpdoctor.lint.iteration import items_of
 from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.options import NAMESPACE
 from ddpdoctor.lint.paths import map_value, resolve, truth
-from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.run import Frame, Run
 from ddpdoctor.lint.tensor_operations import combine, take, unary
 from ddpdoctor.lint.tensors import kind_of
 from ddpdoctor.lint.values import (
@@ -140,9 +140,17 @@ def _call(run: Run, node: cst.Call) -> Value:
 
 def _super(run: Run) -> Value:
     frame = run.frame
-    if frame.owner is None or frame.receiver is None:
+    receiver = frame.receiver or _first_argument(frame)
+    if frame.owner is None or receiver is None:
         return Unknown()
-    return Object(Name("builtins.super"), {"#owner": frame.owner, "#receiver": frame.receiver})
+    return Object(Name("builtins.super"), {"#owner": frame.owner, "#receiver": receiver})
+
+
+def _first_argument(frame: Frame) -> Value | None:
+    """What super() goes by: __new__ is given its class as any other argument."""
+    parameters = () if frame.function is None else frame.function.parameters.params
+    first = frame.scope.variables.get(parameters[0].name.value) if parameters else None
+    return first if isinstance(first, Value) else None
 
 
 def evaluate_arguments(run: Run, args: Any) -> Arguments:

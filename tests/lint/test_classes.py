@@ -422,3 +422,60 @@ def test_what_a_metaclass_makes_of_the_namespace_and_of_the_class(check: Check) 
     torch.ones(1, device=Job.gpu)
     torch.ones(1, device=Job.other)
     """)
+
+
+def test_new_of_the_program_decides_which_instance_a_call_gives(check: Check) -> None:
+    check("""
+    class Context:
+        _instance = None
+
+        def __new__(cls):
+            if cls._instance is None:
+                cls._instance = super(Context, cls).__new__(cls)
+                cls._instance.final = False
+                cls._instance.rank = 0
+            return cls._instance
+
+        def set_rank(self, rank):
+            if self.final:
+                raise AttributeError("too late")
+            self.rank = rank
+
+    def worker(rank, world_size):
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        Context().set_rank(rank)
+        Context().final = True
+        torch.ones(1, device=Context().rank)
+        torch.ones(1, device=3)  # DDP103
+
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(worker, args=(4,), nprocs=4)
+    """)
+
+
+def test_new_of_a_base_makes_instances_of_the_class_that_is_called(check: Check) -> None:
+    check("""
+    class Shared:
+        def __new__(cls, *args, **kwargs):
+            made = object.__new__(cls)
+            made.card = 1  # DDP103
+            return made
+
+    class Job(Shared):
+        def __new__(cls, other):
+            return super().__new__(cls)
+
+        def __init__(self, other):
+            self.other = other
+
+        def run(self):
+            torch.ones(1, device=torch.device("cuda", self.card))
+            torch.ones(1, device=torch.device("cuda", self.other))
+
+    class Pick:
+        def __new__(cls, name):
+            return {"job": Job}[name](2)  # DDP103
+
+    dist.init_process_group("nccl")
+    Pick("job").run()
+    """)
