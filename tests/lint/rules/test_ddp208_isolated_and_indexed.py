@@ -98,3 +98,34 @@ def test_a_mask_of_more_than_the_rank(check: Check, mask: str) -> None:
     dist.init_process_group("nccl")
     torch.cuda.set_device(local_rank)
     """)
+
+
+@pytest.mark.parametrize("use", ["torch.cuda.set_device(rank)", "torch.ones(1, device=rank)"])
+def test_one_gpu_for_all_ranks(check: Check, use: str) -> None:
+    found = check(f"""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "2"
+    rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    {use}  # DDP208: warning
+    """)
+    assert "all ranks see one GPU only" in found["DDP208"].message
+    assert found["DDP208"].related[0].location.row != found["DDP208"].location.row
+
+
+@pytest.mark.parametrize("mask", ["-1", "", "2,3", "GPU-8932f937"])
+def test_masks_that_do_not_name_one_gpu_for_all(check: Check, mask: str) -> None:
+    check(f"""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "{mask}"
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    """)
+
+
+def test_an_option_that_names_one_gpu_by_default(check: Check) -> None:
+    check("""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpu", default="2")
+    os.environ["CUDA_VISIBLE_DEVICES"] = parser.parse_args().gpu
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    """)
