@@ -10,7 +10,7 @@ from ddpdoctor.lint.attributes import get_attribute, namespace_of, set_attribute
 from ddpdoctor.lint.branches import Dead, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
-from ddpdoctor.lint.iteration import items_of, iterated
+from ddpdoctor.lint.iteration import items_by_default, items_of, iterated
 from ddpdoctor.lint.nn_modules import modules_in
 from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
@@ -163,7 +163,7 @@ def _sequence_of(kind: str) -> Callable[[Run, Arguments, Place], Value]:
         if value is None:
             return Sequence((), kind)
         if isinstance(value, Sequence):
-            return Sequence(value.items, kind, open=value.open)
+            return Sequence(value.items, kind, open=value.open, given=value.given)
         if isinstance(value, Dict):
             return Sequence(tuple(Const(key) for key in value.entries), kind, open=value.open)
         return Sequence((), kind, open=True)
@@ -203,10 +203,12 @@ def _map(run: Run, arguments: Arguments, place: Place) -> Value:
     function = arguments.get(0)
     if function is None or len(arguments.positional) < 2:
         return Unknown()
-    items, complete = items_of(run, arguments.positional[1])
+    source = resolve(arguments.positional[1], run.path)
+    items, complete = items_by_default(run, source)
     rest = tuple(Unknown() for _ in arguments.positional[2:])
     results = [call(run, function, Arguments((item, *rest)), place) for item in items]
-    return Sequence(tuple(results), open=not complete)
+    given = source.given if isinstance(source, Sequence) else None
+    return Sequence(tuple(results), open=not complete, given=given)
 
 
 def _first_of(run: Run, arguments: Arguments, place: Place) -> Value:

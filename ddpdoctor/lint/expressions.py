@@ -15,7 +15,7 @@ from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.comparisons import compare, negate
 from ddpdoctor.lint.definitions import evaluate_defaults
 from ddpdoctor.lint.dimensions import SLICE
-from ddpdoctor.lint.iteration import items_of
+from ddpdoctor.lint.iteration import items_by_default
 from ddpdoctor.lint.modules import import_module
 from ddpdoctor.lint.options import NAMESPACE
 from ddpdoctor.lint.paths import map_value, resolve, truth
@@ -432,7 +432,8 @@ def _comprehend(run: Run, clause: cst.CompFor, element: Callable[[], Value], kin
     from ddpdoctor.lint.targets import assign
 
     iterated = resolve(evaluate(run, clause.iter), run.path)
-    items, complete = items_of(run, iterated)
+    items, complete = items_by_default(run, iterated)
+    given = iterated.given if isinstance(iterated, Sequence) else None
     scope = run.frame.scope
     run.frame.scope = Scope({}, scope)
     results: list[Value] = []
@@ -457,7 +458,7 @@ def _comprehend(run: Run, clause: cst.CompFor, element: Callable[[], Value], kin
                 results.append(element())
     finally:
         run.frame.scope = scope
-    return Sequence(tuple(results), kind, open=not complete)
+    return Sequence(tuple(results), kind, open=not complete, given=given)
 
 
 def _dict_comprehension(run: Run, node: cst.DictComp) -> Value:

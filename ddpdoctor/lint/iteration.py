@@ -48,6 +48,13 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
     return (Unknown(),), False
 
 
+def items_by_default(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
+    """What [int(gpu) for gpu in options.gpus] takes: all that the option has by default."""
+    if isinstance(iterated, Sequence) and iterated.given is not None:
+        return iterated.items[:MOST_ITEMS], False
+    return items_of(run, iterated)
+
+
 def iterated(run: Run, value: Value | None) -> Value:
     """What enumerate(), zip() and iter() go through: of an object what it gives in a loop."""
     value = Unknown() if value is None else resolve(value, run.path)

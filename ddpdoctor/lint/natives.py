@@ -79,6 +79,7 @@ def pieces_of(run: Run, word: Unknown, method: str, arguments: Arguments, place:
             for number, piece in enumerate(pieces.items)
         ),
         open=True,
+        given=word.given,
     )
 
 
@@ -270,12 +271,17 @@ def _split(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Val
 
 def _join(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Value:
     items = resolve(arguments.get(0) or Unknown(), run.path)
-    if not isinstance(receiver, Const) or not isinstance(items, Sequence) or items.open:
+    if not isinstance(receiver, Const) or not isinstance(items, Sequence):
+        return Unknown()
+    if items.open and items.given is None:
         return Unknown()
     parts: list[Value | str] = []
-    for position, item in enumerate(items.items):
+    for position, item in enumerate(map(operators.by_default, items.items)):
         parts += [receiver.value, item] if position else [item]
-    return operators.join_text(tuple(parts), place)
+    joined = operators.join_text(tuple(parts), place)
+    if items.given is None:
+        return joined
+    return Unknown(default=joined, given=items.given, origin=items.origin)
 
 
 def _startswith(run: Run, receiver: Value, arguments: Arguments, place: Place) -> Value:

@@ -298,12 +298,14 @@ _MOST_CHOICES = 8
 def entry_at_choice(container: Dict, key: Unknown, otherwise: Value | None) -> Value:
     """TASKS[options.task]: each entry where the key is its own, and `otherwise` where it is none.
 
-    Of a large table only the entry that is taken by default. None says that the key is held.
+    Of a large table only the entry that is taken by default, or else the first, which is one that
+    may be taken. None says that the key is held.
     """
     default = key.default.value if isinstance(key.default, Const) else None
     held = [(name, v) for name, v in container.entries.items() if v is not MISSING]
     if len(held) > _MOST_CHOICES or container.open:
-        held = [(name, value) for name, value in held if name == default]
+        by_default = [(name, value) for name, value in held if name == default]
+        held = held[:1] if key.default is None else by_default
         otherwise = Unknown()
     if not held:
         return Unknown() if otherwise is None else otherwise
@@ -326,7 +328,7 @@ def _of_sequence(container: Sequence, index: Value) -> Value:
     items = container.items
     if isinstance(index, Const) and isinstance(index.value, int):
         if -len(items) <= index.value < len(items) and not (container.open and index.value < 0):
-            return items[index.value]
+            return _piece(container, index.value)
         if container.open and items and isinstance(items[0], Index):
             return items[0]  # the entries of a mask are all of one kind
         return Unknown()
@@ -337,6 +339,14 @@ def _of_sequence(container: Sequence, index: Value) -> Value:
     return Unknown()
 
 
+def _piece(container: Sequence, number: int) -> Value:
+    item = container.items[number]
+    if container.given is None or not isinstance(item, Const):
+        return item
+    key = ("piece", container.given, number)
+    return Unknown(key, default=item, given=container.given, origin=item.origin)
+
+
 def _of_children(children: Sequence, index: Value) -> Value:
     """layers[i] in a loop over their numbers is first the first of these modules, as in a loop over
     the modules themselves."""
@@ -345,9 +355,14 @@ def _of_children(children: Sequence, index: Value) -> Value:
     return _of_sequence(children, index)
 
 
+def by_default(item: Value) -> Value:
+    """A piece of an option as it is when nobody says otherwise."""
+    return item.default if isinstance(item, Unknown) and item.default is not None else item
+
+
 def picked_by_rank(container: Sequence, index: Index) -> Value:
     """list[local_rank]: another entry on every rank, or the same if all entries are equal."""
-    items = container.items
+    items = tuple(map(by_default, container.items))
     if not items:
         return Unknown()
     if isinstance(items[0], Index):

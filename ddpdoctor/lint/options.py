@@ -155,7 +155,7 @@ def _option(
     if default is not None:
         default = resolve(default, run.path)
     if isinstance(default, Sequence):
-        return as_default(default)
+        return as_default(default, flag)
     if isinstance(default, (Index, Either)) or (
         default is not None and not isinstance(default, Const)
     ):
@@ -249,17 +249,17 @@ def gives_first_argument(run: Run, make: Callable[[cst.Param], Value]) -> Native
     return Native(decorate)
 
 
-def as_default(default: Sequence) -> Sequence:
+def as_default(default: Sequence, flag: str | None = None) -> Sequence:
     """A list that the user can replace: its items are known by default, their number never."""
     if not all(isinstance(item, Const) for item in default.items):
         return default
-    return Sequence(default.items, default.kind, open=True, origin=default.origin)
+    return Sequence(default.items, default.kind, open=True, given=flag, origin=default.origin)
 
 
 def as_option(flag: str, default: Value, place: Place) -> Value:
     """What the command line can set: unknown, with its default."""
     if isinstance(default, Sequence):
-        return as_default(default)
+        return as_default(default, flag)
     if not isinstance(default, Const):
         return default
     option = Unknown(("option", flag, place), default=default, given=flag, origin=default.origin)

@@ -314,9 +314,9 @@ class Dict(Value):
 
 class Sequence(Value):
     """A list, tuple or set. cell: holds the items under "items", and under "open" whether there
-    may be more."""
+    may be more. given: the command-line option that it is the default of."""
 
-    __slots__ = ("cell", "kind", "uid")
+    __slots__ = ("cell", "given", "kind", "uid")
 
     def __init__(
         self,
@@ -324,10 +324,12 @@ class Sequence(Value):
         kind: str = "list",
         *,
         open: bool = False,
+        given: str | None = None,
         origin: Place | None = None,
     ) -> None:
         self.cell: dict[Any, Any] = {"items": items, "open": open}
         self.kind = kind
+        self.given = given
         self.origin = origin
         self.uid = next(_fresh)
 

@@ -333,3 +333,20 @@ def test_an_option_that_is_a_list_in_a_string_has_its_default_pieces(
 )
 def test_another_piece_than_a_known_one_is_not_known(check: Check, use: str) -> None:
     check(IDS.format(marker="") + use)
+
+
+def test_of_a_large_table_the_first_entry_is_one_that_may_be_chosen(check: Check) -> None:
+    entries = ", ".join(f'"{name}": other' for name in "bcdefghijk")
+    check(f"""
+    def first():
+        torch.ones(1).to("cuda:0")  # DDP103
+
+    def other():
+        torch.ones(1)
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task", choices=list("abcdefghijk"))
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    {{"a": first, {entries}}}[parser.parse_args().task]()
+    """)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ddpdoctor.findings import Severity
+from ddpdoctor.lint.operators import by_default
 from ddpdoctor.lint.repairs import Repair
 from ddpdoctor.lint.rewrites import write_number_of_entry
 from ddpdoctor.lint.rule import Draft
@@ -30,7 +31,7 @@ def check(trace: Trace) -> Iterator[Draft]:
             "DDP207",
             event.place,
             "a physical GPU number is used as a device index under CUDA_VISIBLE_DEVICES",
-            Severity.ERROR if outside else Severity.WARNING,
+            Severity.ERROR if outside and _is_sure(trace, event) else Severity.WARNING,
             behaviour="CUDA numbers the visible GPUs from 0 again: with CUDA_VISIBLE_DEVICES=4,5 "
             "there is no cuda:4",
             symptom='"CUDA error: invalid device ordinal", or a rank on another rank\'s GPU',
@@ -52,10 +53,16 @@ def _is_entry(index: Index) -> bool:
 def _mask(trace: Trace, event: Event) -> int | None:
     """How many GPUs the program itself leaves visible, where that is a constant list."""
     leaves = trace.alternatives(event, event.state.visible)
-    if len(leaves) == 1 and isinstance(leaves[0], Const) and isinstance(leaves[0].value, str):
-        entries = [entry.strip() for entry in leaves[0].value.split(",")]
+    mask = by_default(leaves[0]) if len(leaves) == 1 else None
+    if isinstance(mask, Const) and isinstance(mask.value, str):
+        entries = [entry.strip() for entry in mask.value.split(",")]
         return len(entries) if all(entry.isdigit() for entry in entries) else None
     return None
+
+
+def _is_sure(trace: Trace, event: Event) -> bool:
+    """Whether the mask is written down, not an option's default."""
+    return all(isinstance(leaf, Const) for leaf in trace.alternatives(event, event.state.visible))
 
 
 def _outside(index: Value, visible: int) -> bool:

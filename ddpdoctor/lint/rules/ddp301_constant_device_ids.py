@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
+from ddpdoctor.lint.operators import subscript
 from ddpdoctor.lint.rewrites import write_index
 from ddpdoctor.lint.rule import Draft
 from ddpdoctor.lint.trace import Event, Trace
-from ddpdoctor.lint.values import Place, Sequence, Unknown, Value
+from ddpdoctor.lint.values import Const, Place, Sequence, Unknown, Value
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -55,7 +56,7 @@ def _constant(trace: Trace, event: Event, value: Value | None) -> Value | None:
 
 def _number(trace: Trace, event: Event, value: Value) -> Value | None:
     if isinstance(value, Sequence):
-        if value.open or len(value.items) != 1:
+        if len(value.items) != 1 or (value.open and value.given is None):
             return None
-        value = value.items[0]
+        value = subscript(value, Const(0), event.path)
     return trace.constant_index(event, as_device(value, event.path))

@@ -172,3 +172,30 @@ def test_a_mask_that_the_user_names(check: Check, given: str, marker: str) -> No
     os.environ["CUDA_VISIBLE_DEVICES"] = options.gpu_id
     mp.spawn(work, nprocs=len(options.gpu_id.split(",")), args=(options,))
     """)
+
+
+@pytest.mark.parametrize(
+    ("mask", "index", "default", "marker"),
+    [
+        ('",".join(map(str, args.gpus))', "args.gpus[rank]", "[4, 5, 6, 7]", "  # DDP207: warning"),
+        ('",".join(map(str, args.gpus))', "args.gpus[rank]", "[0, 1, 2, 3]", ""),
+        ('",".join(map(str, args.gpus))', "rank", "[4, 5, 6, 7]", ""),
+        ("args.gpus", 'int(args.gpus.split(",")[rank])', '"4,5"', "  # DDP207: warning"),
+        ("args.gpus", 'int(args.gpus.split(",")[rank])', '"0,1"', ""),
+        ("args.gpus", "[4, 5][rank]", '"0,1,2"', "  # DDP207: warning"),
+        ("args.gpus", "[0, 1][rank]", '"4,5"', ""),
+    ],
+)
+def test_a_list_of_gpus_as_an_option(
+    check: Check, mask: str, index: str, default: str, marker: str
+) -> None:
+    several = ', nargs="+", type=int' if default.startswith("[") else ""
+    check(f"""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", default={default}{several})
+    args = parser.parse_args()
+    rank = int(os.environ["LOCAL_RANK"])
+    os.environ["CUDA_VISIBLE_DEVICES"] = {mask}
+    torch.cuda.set_device({index}){marker}
+    dist.init_process_group("nccl")
+    """)

@@ -71,3 +71,42 @@ def test_several_numbers_on_the_cpu(check: Check) -> None:
     dist.init_process_group("gloo")
     DDP(nn.Linear(1, 1), device_ids=[0, 1])
     """)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        "args.gpus",
+        "list(args.gpus)",
+        "[int(gpu) for gpu in args.gpus]",
+        "[int(gpu) for gpu in args.names.split(',')]",
+        "list(map(int, args.names.split(',')))",
+    ],
+)
+def test_an_option_with_several_by_default(check: Check, ids: str) -> None:
+    found = check(OPTIONS + f"DDP(model, device_ids={ids})  # DDP302: warning\n")
+    assert ", the default of --" in found["DDP302"].message
+
+
+@pytest.mark.parametrize("ids", ["args.none", "args.gpus[:1]", "[args.gpus[local_rank]]"])
+def test_an_option_that_need_not_name_several(check: Check, ids: str) -> None:
+    check(OPTIONS + f"DDP(model, device_ids={ids})\n")
+
+
+def test_an_option_with_one_by_default(check: Check) -> None:
+    found = check(OPTIONS + "DDP(model, device_ids=args.one)  # DDP301: warning\n")
+    assert ", the default of --one" in found["DDP301"].message
+
+
+OPTIONS = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpus", type=int, nargs="+", default=[0, 1, 2, 3])
+parser.add_argument("--names", default="0,1")
+parser.add_argument("--one", type=int, nargs="+", default=[0])
+parser.add_argument("--none", type=int, nargs="+")
+args = parser.parse_args()
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = nn.Linear(1, 1).cuda()
+"""
