@@ -13,7 +13,8 @@ from pathlib import Path
 from ddpdoctor.lint.launch_lines import Files, folders_around
 
 _OF_TASK = re.compile(r"--gpus-per-task[= \t]+1\b|--virtual[-_]local[-_]rank\b")
-_UNBOUND_TASK = "--gpu-bind=none"  # each task sees all GPUs of its node
+# Tasks that see all GPUs of their node, and a job of one task, which starts its ranks itself.
+_NOT_A_RANK_EACH = re.compile(r"--gpu-bind=none\b|(?:--ntasks|(?<![\w-])-n)[= \t]*1\b")
 _MASK = r"\b(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES=[\"']?\$\{?(?:%s)\b"
 _RUNS_ITS_ARGUMENTS = ("$@", "$*")
 
@@ -33,8 +34,8 @@ def see_one_gpu_each(script: Path, root: Path, files: Files, local_ranks: Iterab
 def _isolates(text: str, script: Path, mask: re.Pattern[str]) -> bool:
     lines = list(_effective(text))
     starts = any(script.stem in line for line in lines)
-    if starts and _UNBOUND_TASK not in text and any(map(_OF_TASK.search, lines)):
-        return True
+    if starts and any(map(_OF_TASK.search, lines)):
+        return not any(map(_NOT_A_RANK_EACH.search, lines))
     wraps = starts or any(word in text for word in _RUNS_ITS_ARGUMENTS)
     return wraps and any(map(mask.search, lines))
 

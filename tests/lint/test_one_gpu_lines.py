@@ -41,6 +41,8 @@ def test_a_rank_that_sees_its_own_gpu_only(check: Check, file: str, lines: str) 
     [
         "srun --gpus-per-task=1 --gpu-bind=none python train.py",
         "srun --gpus-per-task=4 python train.py",
+        "#SBATCH --ntasks=1\n#SBATCH --gpus-per-task=1\npython train.py",
+        "srun -n 1 --gpus-per-task=1 python train.py",
         "srun --gpus-per-task=1 python other.py",
         "# srun --gpus-per-task=1 python train.py\nsrun python train.py",
         "CUDA_VISIBLE_DEVICES=$GPUS python train.py",
