@@ -215,7 +215,7 @@ def map_to_own_gpu(trace: Trace, event: Event) -> Repair | None:
         if len(written) == 1 and written[0] is not None:
             return write_index(trace, event, written[0])
         return None
-    given = argument_of(event.place, "device_map")
+    given = argument_of(event.place, "device_map") or _entry(leaves, "device_map")
     if given is None:
         return None
     rank = own_rank_at(trace, event, given)
@@ -226,6 +226,25 @@ def map_to_own_gpu(trace: Trace, event: Event) -> Repair | None:
         (Replace(given, f'{{"": {rank.text}}}'),),
         imports=rank.imports,
     )
+
+
+def _entry(leaves: list[Value], keyword: str) -> Place | None:
+    """The constant that a dictionary of keywords has under one of them: {keyword: "auto"}, or
+    dict(keyword="auto")."""
+    written = leaves[0].origin if len(leaves) == 1 else None
+    if written is None:
+        return None
+    around = path_to(written.module, written.node)[-2]
+    if isinstance(around, cst.DictElement):
+        key = around.key
+        named = isinstance(key, cst.SimpleString) and key.evaluated_value == keyword
+    else:
+        named = isinstance(around, cst.Arg) and _is_named(around, keyword)
+    return written if named else None
+
+
+def _is_named(argument: cst.Arg, keyword: str) -> bool:
+    return argument.keyword is not None and argument.keyword.value == keyword
 
 
 def argument_of(call: Place, *keywords: str, position: int | None = None) -> Place | None:

@@ -974,3 +974,27 @@ def test_the_number_of_an_entry_is_written_where_the_entry_is_picked(
     program = "import argparse\n" + program
     repaired = fixed(train, program.replace("INDEX", index))
     assert repaired == program.replace("INDEX", "args.gpu")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "repaired"),
+    [
+        (
+            '{"device_map": "auto", "cache": False}',
+            '{"device_map": {"": local_rank}, "cache": False}',
+        ),
+        ('dict(device_map="balanced")', 'dict(device_map={"": local_rank})'),
+    ],
+)
+def test_a_device_map_among_the_keywords_of_a_call(
+    train: Path, keywords: str, repaired: str
+) -> None:
+    program = HEAD + (
+        "from transformers import AutoModel\n"
+        'local_rank = int(os.environ["LOCAL_RANK"])\n'
+        "torch.cuda.set_device(local_rank)\n"
+        'dist.init_process_group("nccl")\n'
+        f"keywords = {keywords}\n"
+        'model = AutoModel.from_pretrained("a", **keywords)\n'
+    )
+    assert fixed(train, program) == program.replace(keywords, repaired)
