@@ -189,6 +189,19 @@ def class_attribute(cls: Class, name: str) -> Value | None:
     return None
 
 
+def shows_all(value: Value) -> bool:
+    """Whether it is a class without attributes from a library or from what is not seen.
+
+    Not so of its instances: a loop of setattr over what a file holds gives them many.
+    """
+    if not isinstance(value, Class) or value.metaclass is not None:
+        return False
+    return all(
+        isinstance(base, Class) or (isinstance(base, Name) and base.name == "builtins.object")
+        for base in value.ancestors()
+    )
+
+
 def _of_class(run: Run, cls: Class, name: str, place: Place) -> Value:
     found = class_attribute(cls, name)
     if found is not None:

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ddpdoctor.lint import environment, operators
-from ddpdoctor.lint.attributes import get_attribute, namespace_of, set_attribute
+from ddpdoctor.lint.attributes import (
+    class_attribute,
+    get_attribute,
+    namespace_of,
+    set_attribute,
+    shows_all,
+)
 from ddpdoctor.lint.branches import Dead, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
@@ -279,7 +285,8 @@ def get_by_name(run: Run, arguments: Arguments, place: Place) -> Value:
         return Unknown()
     value = get_attribute(run, receiver, name.value, place)
     if default is not None and isinstance(value, Attribute):
-        return default if isinstance(receiver, Object) else Unknown()
+        shown = isinstance(receiver, Object) or shows_all(receiver)
+        return default if shown else Unknown()
     return value
 
 
@@ -293,6 +300,12 @@ def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
 
 def _hasattr(run: Run, arguments: Arguments, place: Place) -> Value:
     receiver, name = arguments.get(0), arguments.get(1)
+    if isinstance(name, Const) and isinstance(receiver, Class):
+        held = class_attribute(receiver, str(name.value))
+        if held is None:
+            return Const(False) if shows_all(receiver) else Unknown()
+        held = resolve(held, run.path)
+        return Unknown() if isinstance(held, Either) else Const(held is not MISSING)
     if isinstance(receiver, Object) and isinstance(name, Const):
         if receiver.attributes.get(name.value, MISSING) is not MISSING:
             return Const(True)

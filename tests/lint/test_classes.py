@@ -479,3 +479,52 @@ def test_new_of_a_base_makes_instances_of_the_class_that_is_called(check: Check)
     dist.init_process_group("nccl")
     Pick("job").run()
     """)
+
+
+def test_a_class_of_the_program_has_only_what_it_was_given(check: Check) -> None:
+    check("""
+    class Context(object):
+        @classmethod
+        def instance(cls):
+            if not hasattr(cls, "_instance"):
+                cls._instance = cls()
+            return cls._instance
+
+    class Lazy:
+        @classmethod
+        def card(cls):
+            if getattr(cls, "_card", None) is None:
+                cls._card = 2  # DDP103
+            return cls._card
+
+    dist.init_process_group("nccl")
+    Context.instance().device = torch.device("cuda", dist.get_rank())  # DDP203
+    torch.ones(1, device=Context.instance().device)
+    torch.ones(1, device=torch.device("cuda", Lazy.card()))
+    """)
+
+
+def test_what_a_class_inherits_from_elsewhere_may_be_there(check: Check) -> None:
+    check("""
+    import logging
+    from unseen import Base, configured
+
+    class Handler(logging.Handler):
+        pass
+
+    class Derived(Base):
+        pass
+
+    class Config:
+        def __init__(self, settings):
+            for name, value in settings.items():
+                setattr(self, name, value)
+
+    dist.init_process_group("nccl")
+    if hasattr(Handler, "card"):
+        torch.ones(1, device=torch.device("cuda", 1))  # DDP103
+    if hasattr(Derived, "card"):
+        torch.ones(1, device=torch.device("cuda", 1))  # DDP103
+    if hasattr(Config(configured()), "card"):
+        torch.ones(1, device=torch.device("cuda", 1))  # DDP103
+    """)
