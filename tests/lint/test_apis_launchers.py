@@ -271,8 +271,11 @@ def test_submitit_runs_a_callable_in_every_task(check):
     )
 
 
-@pytest.mark.parametrize("settings", ["nodes=2", "nodes=2, tasks_per_node=1"])
-def test_one_task_a_machine_has_its_gpus_for_itself(check, settings):
+@pytest.mark.parametrize(
+    "settings",
+    ["nodes=2", "nodes=2, tasks_per_node=1", "tasks_per_node=8, slurm_gpus_per_task=1"],
+)
+def test_a_task_that_has_its_gpus_for_itself(check, settings):
     check(
         SUBMITIT.replace("{settings}", settings),
         {

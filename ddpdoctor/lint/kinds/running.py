@@ -110,6 +110,9 @@ def submits(call: Call) -> Value:
         settings = call.receiver.attributes if isinstance(call.receiver, Object) else {}
         tasks = Arguments(named={k: v for k, v in settings.items() if isinstance(k, str)})
         count = resolve(call.api.argument("tasks", tasks) or Const(1), call.run.path)
+        gpus = resolve(call.api.argument("gpus", tasks) or Unknown(), call.run.path)
+        if isinstance(gpus, Const) and gpus.value == 1:
+            count = gpus  # of the GPUs of its machine it has one to itself
         given = call.arguments
         rest = Arguments(given.positional[1:], given.named, given.open)
         run_job(call.run, target, rest, count, call.place)
