@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from ddpdoctor.findings import Severity
 from ddpdoctor.lint.devices import as_device
 from ddpdoctor.lint.rewrites import map_to_own_gpu
@@ -75,4 +77,10 @@ def _kind(trace: Trace, event: Event, leaf: Value) -> str | None:
     if device.index is None:  # the current device
         is_first = trace.is_distributed(event) and trace.binding(event) == "unbound"
         return "constant" if is_first and not trace.is_isolated(event) else None
-    return "constant" if is_constant(device.index) else None
+    if not is_constant(device.index):
+        return None
+    is_written = device.index.origin is not None and not isinstance(
+        device.index.origin.node, cst.Call
+    )
+    # current_device() is what one process is told to write.
+    return "constant" if is_written or trace.is_distributed(event) else None

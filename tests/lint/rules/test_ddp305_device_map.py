@@ -208,11 +208,19 @@ def test_the_current_device_is_the_first_until_one_is_chosen(check: Check, value
     """)
 
 
-def test_in_one_process_the_current_device_is_right(check: Check) -> None:
-    check(f"""
+CURRENT = ['"cuda"', '{"": torch.cuda.current_device()}', 'f"cuda:{torch.cuda.current_device()}"']
+
+
+@pytest.mark.parametrize("value", CURRENT)
+def test_in_one_process_the_current_device_is_right(check: Check, value: str) -> None:
+    program = f"""
     from transformers import AutoModelForCausalLM, Trainer
-    Trainer({MAPPED.format('"cuda"')}).train()
-    """)
+    model = {MAPPED.format(value)}  # expected
+    Trainer(model).train()
+    """
+    check(program)
+    several = {"run.sh": "torchrun --nproc_per_node 4 train.py"}
+    check(program.replace("# expected", "# DDP305"), several)
 
 
 @pytest.mark.parametrize(
