@@ -52,7 +52,10 @@ def _is_current(trace: Trace, event: Event, value: Value) -> bool:
     asked = {query.place for query in trace.of("current")}
     given = trace.alternatives(event, event.detail.get("given"))
     followed = bool(given) and all(isinstance(d, Device) and d.origin is None for d in given)
-    return value.origin in asked or (followed and event.kind != "bind")
+    written = [value.origin]
+    if isinstance(value, Device) and value.index is not None:
+        written.append(value.index.origin)
+    return not asked.isdisjoint(written) or (followed and event.kind != "bind")
 
 
 def _is_global(trace: Trace, event: Event, value: Value) -> bool:

@@ -61,6 +61,8 @@ DDP(model, device_ids=[rank])  # DDP203
         "torch.ones(1, device=torch.cuda.current_device())",
         "torch.ones(1).to(nn.Linear(1, 1).cuda().weight.device)",
         "FSDP(nn.Linear(1, 1), device_id=torch.cuda.current_device())",
+        'torch.ones(1, device=torch.device("cuda", torch.cuda.current_device()))',
+        'DDP(nn.Linear(1, 1).cuda(), [torch.device("cuda", torch.cuda.current_device())])',
     ],
 )
 def test_a_process_that_is_bound_by_the_global_rank_has_one_fault(check: Check, use: str) -> None:
