@@ -88,6 +88,30 @@ def test_lines_that_start_one_process_or_something_else(check: Check, line: str)
     check(ONE, {"run.sh": f"{line}\n"})
 
 
+def test_a_job_file_that_puts_its_command_together(check: Check) -> None:
+    job = """\
+    #!/bin/bash
+    #SBATCH --nodes=4
+    export GPUS_PER_NODE=4
+    head_node_ip=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)
+    export LAUNCHER="accelerate launch \\
+        --num_processes $((SLURM_NNODES * GPUS_PER_NODE)) \\
+        --num_machines $SLURM_NNODES \\
+        --main_process_ip $head_node_ip \\
+        "
+    export SCRIPT="${CODE:-/code}/train.py"
+    export ARGUMENTS=" \\
+        --mixed_precision fp16 \\
+        "
+    export CMD="$LAUNCHER $SCRIPT $ARGUMENTS"
+    srun $CMD
+    """
+    check(SEVERAL, {"job.slurm": job})
+    job = job.replace("accelerate launch", "python -u -m torch.distributed.run")
+    job = job.replace("--num_processes $((SLURM_NNODES * GPUS_PER_NODE))", "--nproc_per_node 4")
+    check(SEVERAL, {"job.slurm": job.replace("srun $CMD", 'srun bash -c "$CMD" 2>&1 | tee log')})
+
+
 @pytest.mark.parametrize(
     ("settings", "program"),
     [
