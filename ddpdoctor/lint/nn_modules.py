@@ -235,7 +235,9 @@ def _note_held(
         if kind_of(held) == "module" and not is_stateless(held):
             what, instead = "a module", "keep submodules in nn.ModuleList or nn.ModuleDict"
         elif kind_of(held) == "tensor" and not is_state(held):
-            what, instead = "a tensor in a list", "register each with self.register_buffer(...)"
+            where_in = "dictionary" if isinstance(container, Dict) else "list"
+            what = f"a tensor in a {where_in}"
+            instead = "register each with self.register_buffer(...)"
         else:
             continue
         event = run.record(

@@ -84,6 +84,12 @@ def is_stateless(value: Value) -> bool:
     return isinstance(value, Object) and "#stateless" in value.attributes
 
 
+def made_at(value: object) -> Place | None:
+    """Where a tensor was made that names no device, or what it was computed from."""
+    made = value.attributes.get("#made") if isinstance(value, Object) else None
+    return made.origin if isinstance(made, Const) else None
+
+
 def member_of(value: Value) -> Value | None:
     """One of model.parameters(), which lives where the model lives."""
     if isinstance(value, Object) and "#members" in value.attributes:

@@ -75,6 +75,13 @@ REFUSED = [
     "x + torch.ones(4)[None]",
     "x + torch.ones(2, 4, 4)[0, 1]",
     "x + torch.ones(4, 4).max(1)[0]",
+    "x.max() + torch.ones(4, 4)",
+    "x + torch.rand(*x.shape)[...]",
+    "x + torch.rand(*x.shape)[:, 0]",
+    "x + torch.rand(*x.shape)[None, 0]",
+    "x + torch.ones(4, 4).float()[0]",
+    "x + torch.ones(4, 4).cumsum(0).unsqueeze(0)[0, 0]",
+    "x + torch.ones(16).view(4, 4)[0]",
     "x + torch.ones(4, 4).sort(dim=1).values",
     "x + torch.ones(4, 4).mean(0)",
     "x + torch.ones(4, 4).t().contiguous().view(4, 4).float()",
@@ -101,6 +108,7 @@ ALLOWED = [
     "torch.tensor(2.0) < x",
     "x + torch.ones(4)[0]",
     "x + torch.ones(4, 4)[0, 0]",
+    "x + torch.rand(x.numel() // 4)[0]",
     "x + torch.ones(4, 4)[0][0]",
     "x + torch.ones(4, 4)[..., 0].sum()",
     "x + torch.ones(4, 4).mean()",
@@ -124,6 +132,10 @@ ALLOWED = [
     "x + torch.tensor(json.loads('2'))",
 ]
 REFUSED_STATEMENTS = [
+    """
+self.made = torch.ones(4, 4)  # DDP105
+return x + self.made
+    """,
     """
 y = x.clone()
 y[torch.arange(4)] = torch.ones(4, 4)  # DDP105

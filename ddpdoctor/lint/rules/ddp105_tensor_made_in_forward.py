@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import device_of_input
 from ddpdoctor.lint.rule import Draft
+from ddpdoctor.lint.tensors import made_at
 from ddpdoctor.lint.trace import Trace
-from ddpdoctor.lint.values import Const, Object, Place
+from ddpdoctor.lint.values import Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
@@ -22,8 +23,8 @@ def check(trace: Trace) -> Iterator[Draft]:
             (event.detail["left"], event.device, event.detail["other"]),
             (event.detail["right"], event.detail["other"], event.device),
         ):
-            place = _made_at(mine)
-            if place is None or place not in made or place in reported:
+            place = made_at(mine)
+            if place is None or place not in made or place in reported or _is_scalar(mine):
                 continue
             if not is_cpu(mine_at) or not is_cuda(other_at):
                 continue
@@ -42,8 +43,5 @@ def check(trace: Trace) -> Iterator[Draft]:
             )
 
 
-def _made_at(value: object) -> Place | None:
-    if not isinstance(value, Object) or "#scalar" in value.attributes:
-        return None
-    made = value.attributes.get("#made")
-    return made.origin if isinstance(made, Const) else None
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, Object) and "#scalar" in value.attributes
