@@ -149,3 +149,22 @@ def test_cuda_that_starts_on_some_machines_only(check: Check) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
     dist.init_process_group("nccl")
     """)
+
+
+@pytest.mark.parametrize(
+    ("use", "late"),
+    [
+        ("torch.cuda.synchronize(int(os.environ['LOCAL_RANK']))", "  # DDP205: error"),
+        ("torch.cuda.init()", "  # DDP205: error"),
+        ("torch.cuda.empty_cache()", ""),
+        ('torch.ones(1).to("cpu")', ""),
+        ("torch.set_default_tensor_type(torch.DoubleTensor)", ""),
+    ],
+)
+def test_what_starts_cuda(check: Check, use: str, late: str) -> None:
+    check(f"""
+    dist.init_process_group("nccl")
+    {use}
+    torch.ones(1)
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]{late}
+    """)
