@@ -29,7 +29,7 @@ _LAUNCHER = re.compile(
 _HINT = re.compile(
     rb"torchrun|deepspeed|accelerate[- \t]|torch\.distributed\.(?:run|launch)|accelerate\.commands"
 )
-_COMMENT = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^|[ \t])#[^\n]*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\+\r?\n")
 _ASSIGNED = re.compile(
     r"(?:^|[;&|]|\b(?:then|else|do)\b)[ \t]*(?:export[ \t]+|set[ \t]+)?(\w+)[ \t]*[:?]?=[ \t]*"
@@ -40,7 +40,7 @@ _VARIABLE = re.compile(
     r"\$\{(\w+)(?:\[[@*]\])?(?::?[-=]([^{}]*))?[^{}]*\}|\$\((\w+)\)|\$(\w+)"
     r"|\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`\n]*\$[^`\n]*`"
 )
-_WORD = re.compile(r"(?:[^\s\"'`]|\"[^\"]*\"|'[^']*')+")
+_WORD = re.compile(r"(?:[^\s\"'`;|&]|\"[^\"]*\"|'[^']*')+")
 _CHANGE_FOLDER = re.compile(r"(?:^|[;&`\s])cd[ \t]+[\"']?([\w./-]+)")
 _VISIBLE = re.compile(r"(?:^|\s)CUDA_VISIBLE_DEVICES=[\"']?([^\s\"';]*)[\"']?[ \t]*(;|$)?")
 
