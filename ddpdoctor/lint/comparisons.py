@@ -8,12 +8,14 @@ from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
     RANKS,
+    Attribute,
     Const,
     Dict,
     Either,
     Index,
     Name,
     Not,
+    Object,
     Role,
     Sequence,
     Text,
@@ -36,6 +38,7 @@ _MIRRORED = {"==": "==", "is": "is", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _compare(operator: str, left: Value, right: Value) -> Value:
+    left, right = _whatever(left), _whatever(right)
     if operator == "!=":
         return negate(_compare("==", left, right))
     if operator == "is not":
@@ -55,6 +58,8 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
             left = Unknown(
                 ("library", left.name)
             )  # torch.__version__, Backend.NCCL, a function ...
+        if operator == "==" and right.value is not None and _has_own_equality(left):
+            return Unknown()
         if operator in ("is", "==") and not isinstance(left, (Unknown, Text, Not)):
             return Const(False)  # an object, a device or a function is no constant
         if operator == "is" and isinstance(left, Text):
@@ -77,6 +82,17 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
     if left is right and operator in ("==", "is", "<=", ">="):
         return Const(True)
     return Unknown()
+
+
+def _whatever(value: Value) -> Value:
+    """An attribute of something of a library may hold anything."""
+    return Unknown(value.key) if isinstance(value, Attribute) else value
+
+
+def _has_own_equality(value: Value) -> bool:
+    """Whether it is an object of a library, such as a tensor: these say themselves what they
+    equal."""
+    return isinstance(value, Object) and isinstance(value.cls, Name)
 
 
 def _has_a_default(value: Unknown) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ddpdoctor.lint.values import (
     MISSING,
+    Attribute,
     Const,
     Dict,
     Either,
@@ -75,6 +76,9 @@ def truth(value: Value, path: Path) -> bool | Test:
         return bool(value.items) or (value.open and Test(("items", value.uid), None))
     if isinstance(value, Dict):
         return bool(value.entries) or value.open
+    if isinstance(value, Attribute):  # of something of a library, where it may be anything
+        known = decided(value.key, path)
+        return Test(value.key, None) if known is None else known
     if isinstance(value, Object) and _is_tensor(value):
         known = decided(value, path)  # each is a condition of its own
         return Test(value, None) if known is None else known

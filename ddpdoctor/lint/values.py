@@ -454,6 +454,13 @@ class Attribute(Value):
         self.name = name
         self.origin = origin
 
+    @property
+    def key(self) -> Hashable:
+        """As of an unknown: read twice, it is the same value."""
+        known = isinstance(self.receiver, (Attribute, Unknown))
+        owner = self.receiver.key if known else self.receiver
+        return ("attribute", owner, self.name)
+
     def __repr__(self) -> str:
         return f"Attribute({self.receiver!r}.{self.name})"
 

@@ -242,6 +242,36 @@ def test_a_value_that_is_not_known_takes_both_sides(check: Check) -> None:
     """)
 
 
+def test_what_a_library_holds_may_be_anything(check: Check) -> None:
+    check("""
+    from somewhere import Engine
+    engine, args = Engine(), argparse.ArgumentParser().parse_args()
+    dist.init_process_group("nccl")
+    if engine.mode is None:
+        torch.ones(1, device=1)  # DDP103
+    elif engine.state.epoch == 3:
+        torch.ones(1, device=2)  # DDP103
+    if not engine.ready:
+        torch.ones(1, device=3)  # DDP103
+    device = 4 if args.cpu else dist.get_rank()
+    if not args.cpu:
+        torch.ones(1, device=device % torch.cuda.device_count())
+    """)
+
+
+def test_a_tensor_may_be_false_and_equal_a_number(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    loss = torch.ones(1, device=int(os.environ["LOCAL_RANK"]))
+    if not torch.isnan(loss):
+        torch.ones(1, device=1)  # DDP103
+    if loss == 0:
+        torch.ones(1, device=2)  # DDP103
+    if loss is None:
+        torch.ones(1, device=3)
+    """)
+
+
 def test_a_walrus_binds_in_the_condition(check: Check) -> None:
     check("""
     dist.init_process_group("nccl")
