@@ -9,7 +9,7 @@ import libcst as cst
 from ddpdoctor.lint.attributes import AttributeOfUnknown, bind_method, class_attribute
 from ddpdoctor.lint.branches import split
 from ddpdoctor.lint.definitions import field_default
-from ddpdoctor.lint.paths import resolve
+from ddpdoctor.lint.paths import or_else, resolve
 from ddpdoctor.lint.run import MOST_DEPTH, Cost, Frame, Run
 from ddpdoctor.lint.values import (
     Arguments,
@@ -174,7 +174,7 @@ def run_frame(run: Run, frame: Frame, yielded: list[Value] | None = None) -> Val
     if yielded:
         return Sequence(tuple(yielded[:8]), "generator", open=True)
     result = frame.cell.get("return")
-    return Const(None) if result is None else resolve(result, run.path)
+    return Const(None) if result is None else or_else(result, run.path, lambda: Const(None))
 
 
 def bind_parameters(run: Run, function: Function, arguments: Arguments) -> dict[object, Value]:

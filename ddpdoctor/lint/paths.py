@@ -237,6 +237,8 @@ def or_else(value: Value, path: Path, default: Callable[[], Value]) -> Value:
             return or_else(value.yes if taken else value.no, path, default)
         yes = or_else(value.yes, {**path, value.key: True}, default)
         no = or_else(value.no, {**path, value.key: False}, default)
+        if yes is value.yes and no is value.no:
+            return value  # one thing still, which a branch that leaves it alone joins with itself
         return either(value.key, value.default, yes, no)
     return default() if value is MISSING else value
 

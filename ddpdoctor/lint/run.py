@@ -12,6 +12,7 @@ from ddpdoctor.lint.heap import Heap
 from ddpdoctor.lint.reach import may_need_repair, views
 from ddpdoctor.lint.trace import Event, Process, State, Trace
 from ddpdoctor.lint.values import (
+    FALSE,
     Arguments,
     Class,
     Const,
@@ -82,7 +83,7 @@ class Frame:
         self.call = call
         self.owner = owner
         self.receiver = receiver
-        self.cell: dict[str, Any] = {}
+        self.cell: dict[str, Any] = {"left": FALSE}
         self.yields: Callable[[Value], Value] | None = None
 
 

@@ -50,8 +50,8 @@ def _block(run: Run, statements: Statements[Any], start: int) -> None:
         known = _STATEMENTS.get(type(statement))
         if known is not None:
             known(run, statement)
-        left = cell.get("left")
-        if left is None or left is FALSE:
+        left = cell["left"]
+        if left is FALSE:
             continue
         verdict = truth(left, run.path)
         if verdict is True:
@@ -112,9 +112,9 @@ def _if(run: Run, node: cst.If) -> None:
 def _loop(run: Run, body: Callable[[], None], orelse: cst.Else | None) -> None:
     """One round of a loop's body, which break and continue end, and its else without a break."""
     body()
-    left = run.frame.cell.get("left")
+    left = run.frame.cell["left"]
     ended: Value = FALSE
-    if left is not None and left is not FALSE:
+    if left is not FALSE:
         ended = map_value(left, run.path, lambda how: negate(_is_continue(how)))
         stays = map_value(left, run.path, _only_return)
         run.heap.write(run.frame.cell, "left", stays)
@@ -139,7 +139,7 @@ def _for(run: Run, node: cst.For) -> None:
             assign(run, node.target, items[position])
             execute(run, node.body)
             position += 1
-            left = run.frame.cell.get("left", FALSE)
+            left = run.frame.cell["left"]
             if left is not FALSE:
                 goes_on = map_value(left, run.path, _is_continue)
                 run.heap.write(run.frame.cell, "left", map_value(left, run.path, _not_continue))
@@ -159,7 +159,7 @@ def _not_continue(how: Value) -> Value:
 
 
 def _unless_left(run: Run, action: Callable[[], None]) -> None:
-    fork(run, run.frame.cell.get("left", FALSE), lambda: None, action)
+    fork(run, run.frame.cell["left"], lambda: None, action)
 
 
 def _while(run: Run, node: cst.While) -> None:
@@ -196,11 +196,11 @@ def _try(run: Run, node: cst.Try | cst.TryStar) -> None:
 
 def _finally(run: Run, node: cst.Finally) -> None:
     cell = run.frame.cell
-    left = cell.get("left", FALSE)
+    left = cell["left"]
     if left is not FALSE:
         run.heap.write(cell, "left", FALSE)
     execute(run, node.body)
-    if cell.get("left", FALSE) is FALSE and left is not FALSE:
+    if cell["left"] is FALSE and left is not FALSE:
         run.heap.write(cell, "left", left)
 
 

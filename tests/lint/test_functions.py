@@ -499,3 +499,16 @@ def test_what_a_closure_reads_outlives_the_call_and_the_branch(check: Check) -> 
     torch.ones(1, device=chosen())
     torch.ones(1, device=placer.place())
     """)
+
+
+def test_a_function_that_ends_without_return_gives_none(check: Check) -> None:
+    check("""
+    def find():
+        if os.path.exists("model.pt"):
+            return "model.pt"
+    dist.init_process_group("nccl")
+    if find() is None:
+        torch.ones(1, device=1)  # DDP103
+    else:
+        torch.ones(1, device=2)  # DDP103
+    """)

@@ -268,3 +268,25 @@ def test_an_option_that_has_a_default_is_not_none(check: Check) -> None:
     if args.node is None:
         torch.ones(1).cuda(0)  # DDP103
     """)
+
+
+def test_a_search_that_may_find_nothing_goes_on_behind_the_loop(check: Check) -> None:
+    check(
+        FLAG
+        + """
+def has_one(items):
+    for item in items:
+        if item.fits:
+            return True
+    return False
+def first(items):
+    for item in items:
+        if item.fits:
+            break
+    torch.ones(1, device=1)  # DDP103
+if has_one(unknown()):
+    raise SystemExit
+first(unknown())
+torch.ones(1, device=2)  # DDP103
+"""
+    )
