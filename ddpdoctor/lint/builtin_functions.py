@@ -16,7 +16,7 @@ from ddpdoctor.lint.attributes import (
 from ddpdoctor.lint.branches import Dead, split
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.checkpoints import keep, load_of
-from ddpdoctor.lint.iteration import items_by_default, items_of, iterated
+from ddpdoctor.lint.iteration import any_of, items_by_default, items_of, iterated
 from ddpdoctor.lint.nn_modules import modules_in
 from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
@@ -149,7 +149,7 @@ def _enumerate(run: Run, arguments: Arguments, place: Place) -> Value:
             Sequence((Const(position), item), "tuple") for position, item in enumerate(value.items)
         ]
         return Sequence(tuple(pairs))
-    item = value.items[0] if isinstance(value, Sequence) and value.items else Unknown()
+    item = any_of(value.items if isinstance(value, Sequence) else ())
     number = Unknown() if len(arguments.positional) > 1 or arguments.named else loop_number()
     return Sequence((Sequence((number, item), "tuple"),), open=True)
 
@@ -159,7 +159,7 @@ def _zip(run: Run, arguments: Arguments, place: Place) -> Value:
     if columns and all(isinstance(c, Sequence) and not c.open for c in columns):
         rows = zip(*(c.items for c in columns if isinstance(c, Sequence)), strict=False)
         return Sequence(tuple(Sequence(row, "tuple") for row in rows))
-    row = tuple(c.items[0] if isinstance(c, Sequence) and c.items else Unknown() for c in columns)
+    row = tuple(any_of(c.items if isinstance(c, Sequence) else ()) for c in columns)
     return Sequence((Sequence(row, "tuple"),), open=True)
 
 

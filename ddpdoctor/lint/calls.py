@@ -242,6 +242,7 @@ def _allocate(run: Run, cls: Class, place: Place) -> Object:
 
 def _initialise(run: Run, instance: Value, cls: Class, arguments: Arguments, place: Place) -> Value:
     """Fills a dataclass by its fields, any other instance through __init__."""
+    from ddpdoctor.lint.counters import forget_counts
     from ddpdoctor.lint.processes import PROCESSES, numbered
 
     if isinstance(instance, Unknown):
@@ -262,6 +263,7 @@ def _initialise(run: Run, instance: Value, cls: Class, arguments: Arguments, pla
     if post is not None and initializer is None:
         call(run, Method(instance, resolve(post, run.path)), Arguments(), place)
     _construct_library_base(run, cls, instance, arguments, place)
+    forget_counts(run, cls, instance)
     return instance
 
 

@@ -40,7 +40,7 @@ def items_of(run: Run, iterated: Value) -> tuple[tuple[Value, ...], bool]:
             return iterated.items, True
         if iterated.items and all(map(_is_named, iterated.items)):
             return _named_items(iterated.items, iterated.open)
-        return _different(iterated.items) or (Unknown(),), False
+        return _different(iterated.items), False
     if isinstance(iterated, Dict):
         return _named_items(tuple(Const(key) for key in iterated.entries), iterated.open)
     if isinstance(iterated, Object):
@@ -70,9 +70,20 @@ def _different(items: tuple[Value, ...]) -> tuple[Value, ...]:
     """The first of many items, which stands for the others, and what each does otherwise: of a
     list of functions or objects, all that are known."""
     kinds = (Const, Index, Unknown)
-    if any(isinstance(item, kinds) for item in items) or len(items) > MOST_ITEMS:
-        return items[:1]
+    if not items or len(items) > MOST_ITEMS or any(isinstance(item, kinds) for item in items):
+        return (any_of(items),)
     return tuple({id(item): item for item in items}.values())
+
+
+def any_of(items: tuple[Value, ...]) -> Value:
+    """The first of many items as any of them: the numbers in a range or a list are others."""
+    first = items[0] if items else Unknown()
+    if len(items) > 1 and isinstance(first, Const) and type(first.value) in (int, float):
+        return loop_number() if first.value == 0 else Unknown()
+    if len(items) > 1 and isinstance(first, Sequence) and first.kind == "tuple" and first.items:
+        others = (item.items[0] for item in items if isinstance(item, Sequence) and item.items)
+        return Sequence((any_of(tuple(others)), *first.items[1:]), "tuple", open=first.open)
+    return first
 
 
 def _is_named(item: Value) -> bool:

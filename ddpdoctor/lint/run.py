@@ -109,6 +109,10 @@ class Run:
         self.steps = 0
         self.costs: dict[int, Cost] = {}  # by the id of a function's body
         self.exhausted = False
+        self.loop = 0  # when the innermost loop began that stands for many rounds, by values.now()
+        self.counters: dict[
+            int, tuple[cst.BaseExpression, ...]
+        ] = {}  # of loops, by their body's id
         self.files = 1
         self.classes_in_the_making: list[Class] = []  # by metaclasses of the program
         self.modules_of_job: list[Object] = []  # instances of the program's nn.Module classes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # A file this large is generated data, not a training program; it is named under skipped.
 MOST_BYTES = 4 << 20
+
+_COUNTED = re.compile(rb"\bself\.(\w+)[ ]*[-+*/]=")
 
 
 class Unreadable(Exception):
@@ -38,6 +41,7 @@ class Module:
         self.state = "new"
         self._tree: cst.Module | None = None
         self._parents: dict[int, cst.CSTNode] | None = None
+        self._counted: frozenset[str] | None = None
         self._problem: Unreadable | None = None
         self._data = data
 
@@ -75,6 +79,13 @@ class Module:
                 self._problem = problem
                 raise
         return self._tree
+
+    def counted(self) -> frozenset[str]:
+        """The attributes that the file's classes count in: `self.steps += 1`. Raises Unreadable."""
+        if self._counted is None:
+            found = _COUNTED.findall(self.data())
+            self._counted = frozenset(name.decode("utf-8", "replace") for name in found)
+        return self._counted
 
     def parents(self) -> dict[int, cst.CSTNode]:
         """The node above each node of the tree, by id(node). Raises Unreadable."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Statements
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import libcst as cst
 from ddpdoctor.lint import environment, operators
 from ddpdoctor.lint.branches import Dead, fork
 from ddpdoctor.lint.comparisons import negate
+from ddpdoctor.lint.counters import forget_counters
 from ddpdoctor.lint.definitions import define_class, define_function
 from ddpdoctor.lint.expressions import binary, evaluate
 from ddpdoctor.lint.iteration import MOST_ITEMS, items_of
@@ -27,6 +29,7 @@ from ddpdoctor.lint.values import (
     Name,
     Unknown,
     Value,
+    now,
 )
 from ddpdoctor.lint.withblocks import run_with
 
@@ -109,6 +112,17 @@ def _if(run: Run, node: cst.If) -> None:
     fork(run, test, lambda: execute(run, node.body), otherwise)
 
 
+@contextmanager
+def _many_rounds(run: Run, body: cst.BaseSuite) -> Iterator[None]:
+    """One round of a loop stands for all of them in here."""
+    outer, run.loop = run.loop, now()
+    forget_counters(run, body)
+    try:
+        yield
+    finally:
+        run.loop = outer
+
+
 def _loop(run: Run, body: Callable[[], None], orelse: cst.Else | None) -> None:
     """One round of a loop's body, which break and continue end, and its else without a break."""
     body()
@@ -128,7 +142,7 @@ def _only_return(how: Value) -> Value:
 
 def _for(run: Run, node: cst.For) -> None:
     iterated = evaluate(run, node.iter)
-    items, _ = items_of(run, iterated)
+    items, complete = items_of(run, iterated)
     before = run.steps
 
     def rounds(position: int) -> None:
@@ -146,7 +160,8 @@ def _for(run: Run, node: cst.For) -> None:
                 fork(run, goes_on, partial(rounds, position), lambda: None)
                 return
 
-    _loop(run, lambda: rounds(0), node.orelse)
+    with nullcontext() if complete else _many_rounds(run, node.body):
+        _loop(run, lambda: rounds(0), node.orelse)
 
 
 def _is_continue(how: Value) -> Value:
@@ -165,7 +180,8 @@ def _unless_left(run: Run, action: Callable[[], None]) -> None:
 def _while(run: Run, node: cst.While) -> None:
     test = evaluate(run, node.test)
     if truth(test, run.path) is not False:
-        _loop(run, lambda: execute(run, node.body), node.orelse)
+        with _many_rounds(run, node.body):
+            _loop(run, lambda: execute(run, node.body), node.orelse)
     elif node.orelse is not None:
         execute(run, node.orelse.body)
 

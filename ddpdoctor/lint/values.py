@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 _fresh = itertools.count()
 
 
+def now() -> int:
+    """A moment of the run: values with a uid that are made later have a greater one."""
+    return next(_fresh)
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """A node of a source file; its row and column are computed when a finding needs them."""
@@ -457,8 +462,9 @@ class Attribute(Value):
     @property
     def key(self) -> Hashable:
         """As of an unknown: read twice, it is the same value."""
-        known = isinstance(self.receiver, (Attribute, Unknown))
-        owner = self.receiver.key if known else self.receiver
+        owner = self.receiver
+        if isinstance(owner, (Attribute, Unknown)):
+            return ("attribute", owner.key, self.name)
         return ("attribute", owner, self.name)
 
     def __repr__(self) -> str:

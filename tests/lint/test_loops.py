@@ -290,3 +290,93 @@ first(unknown())
 torch.ones(1, device=2)  # DDP103
 """
     )
+
+
+NUMBERED = """
+dist.init_process_group("nccl")
+for epoch in range(100):
+    if epoch > 0:
+        torch.ones(1, device=1)  # DDP103
+    if (epoch + 1) % 10 == 0:
+        torch.ones(1, device=2)  # DDP103
+for step, (epoch, batch) in enumerate(zip(range(100), unknown())):
+    if epoch == 3 or step == 4:
+        torch.ones(1, device=3)  # DDP103
+for number in [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]:
+    if number != 4:
+        torch.ones(1, device=4)  # DDP103
+for number in (n for n in [5]):
+    if number != 5:
+        torch.ones(1, device=5)
+"""
+
+
+def test_the_number_of_a_round_is_any_of_many(check: Check) -> None:
+    check(NUMBERED)
+
+
+@pytest.mark.parametrize("loop", ["for batch in unknown():", "while True:", "while step < 1000:"])
+@pytest.mark.parametrize("step", ["step", "state.step"])
+@pytest.mark.parametrize("count", ["{0} += 1", "{0} = {0} + 1"])
+def test_what_a_loop_counts_is_any_number_in_it(
+    check: Check, loop: str, step: str, count: str
+) -> None:
+    check(
+        f"""
+    dist.init_process_group("nccl")
+    state = argparse.Namespace(step=0)
+    step = 0
+    {loop}
+        if {step} % 10 == 9:
+            torch.ones(1, device=1)  # DDP103
+        {count.format(step)}
+        if {step} == 7:
+            torch.ones(1, device=2)  # DDP103
+    """
+    )
+
+
+def test_a_loop_over_known_items_counts_exactly(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    step = 0
+    for _ in range(3):
+        step += 1
+        if step == 4:
+            torch.ones(1, device=1)
+    """)
+
+
+def test_what_an_object_counts_is_any_number_once_it_is_made(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    class Base:
+        def __init__(self):
+            self.steps, self.fixed = 0, 0
+    class Trainer(Base):
+        def step(self):
+            if self.steps == 3:
+                torch.ones(1, device=1)  # DDP103
+            if self.fixed == 3:
+                torch.ones(1, device=2)
+            self.steps += 1
+    Trainer().step()
+    """)
+
+
+def test_a_list_that_a_loop_fills_may_have_any_length(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    found, once = [], []
+    for batch in unknown():
+        here = []
+        here.append(batch)
+        found.append(batch)
+        if len(here) == 2:
+            torch.ones(1, device=1)
+    once.append(1)
+    if len(found) == 2:
+        torch.ones(1, device=2)  # DDP103
+    if len(once) == 2:
+        torch.ones(1, device=3)
+    """)
