@@ -22,7 +22,7 @@ from ddpdoctor.lint.paths import map_value, resolve, truth
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.spelled_names import attribute_by_text, eval_name
 from ddpdoctor.lint.tensor_operations import combine
-from ddpdoctor.lint.tensors import member_of
+from ddpdoctor.lint.tensors import kind_of, member_of
 from ddpdoctor.lint.values import (
     COUNTS,
     MISSING,
@@ -333,6 +333,7 @@ def _isinstance(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _is_instance(value: Value | None, kind: Value | None) -> bool | None:
+    known_as = None if value is None else kind_of(value)
     if isinstance(kind, Name) and kind.name.startswith("builtins."):
         name = kind.name.rpartition(".")[2]
         if isinstance(value, Const) and name in _TYPES:
@@ -345,10 +346,13 @@ def _is_instance(value: Value | None, kind: Value | None) -> bool | None:
             return name == "dict"
         if isinstance(value, Sequence):
             return name == value.kind
-        if isinstance(value, (Device, Function, Class)):
+        if isinstance(value, (Device, Function, Class)) or known_as == "tensor":
             return False
         if isinstance(value, Object) and isinstance(value.cls, Class):
             return False if not value.cls.library_bases() else None
+    if isinstance(kind, Name) and kind.name == "torch.Tensor":
+        known = isinstance(value, (Const, Dict, Sequence, Text)) or known_as is not None
+        return known_as == "tensor" if known else None
     if isinstance(kind, Name) and kind.name == "torch.device":
         known = isinstance(value, (Device, Const, Index, Text))
         return isinstance(value, Device) if known else None

@@ -247,3 +247,25 @@ def test_modules_appended_to_a_list_move_with_it(check: Check) -> None:
     make = "self.blocks = nn.ModuleList(); self.blocks.append(Block())"
     loop = "for b in self.blocks: x = b(x)"
     check(LOOPED.format(make=make, loop=loop, marker=".to(x.device)") + BOUND + RUN)
+
+
+def test_a_tensor_is_no_list_and_no_other_builtin(check: Check) -> None:
+    check("""
+    class Loss(nn.Module):
+        def forward(self, outputs):
+            if not isinstance(outputs, (list, tuple)):
+                outputs = [outputs]
+            return sum(torch.ones(1).type(output.type()).sum() for output in outputs)  # DDP102
+
+    def moved(data):
+        if torch.is_tensor(data) or isinstance(data, torch.Tensor):
+            return data.to(torch.device("cuda", int(os.environ["LOCAL_RANK"])))
+        if isinstance(data, dict):
+            return {key: moved(value) for key, value in data.items()}
+        return torch.ones(1).cuda()
+
+    dist.init_process_group("nccl")  # DDP201
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    Loss()(torch.ones(1, device=device))
+    moved({"a": torch.ones(1), "b": torch.ones(1)})
+    """)

@@ -56,6 +56,18 @@ def test_a_tensor_on_a_gpu_keeps_it_when_its_type_changes(check: Check, cast: st
     """)
 
 
+@pytest.mark.parametrize("like", ["y", "model(y)"])
+def test_the_type_of_a_gpu_tensor_moves_what_is_on_the_cpu(check: Check, like: str) -> None:
+    check(f"""
+    dist.init_process_group("nccl")  # DDP201
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    model = nn.Linear(1, 1).to(device)
+    y = torch.ones(1, device=device)
+    torch.ones(1).type(y.cpu().type())
+    torch.ones(1).fill_(1.0).type({like}.type())  # DDP102
+    """)
+
+
 def test_a_device_object_made_early_and_used_after_binding(check: Check) -> None:
     check("""
     device = torch.device("cuda")
