@@ -369,7 +369,14 @@ def _type(run: Run, arguments: Arguments, place: Place) -> Value:
 
 
 def _vars(run: Run, arguments: Arguments, place: Place) -> Value:
-    return namespace_of(arguments.get(0) or Unknown())
+    given = arguments.get(0)
+    return _locals(run, arguments, place) if given is None else namespace_of(given)
+
+
+def _locals(run: Run, arguments: Arguments, place: Place) -> Value:
+    """A copy: what is put into it later is no variable of the function."""
+    variables = run.frame.scope.variables
+    return Dict({name: value for name, value in variables.items() if isinstance(name, str)})
 
 
 def _quit(run: Run, arguments: Arguments, place: Place) -> Value:
@@ -431,6 +438,7 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "type": _type,
     "vars": _vars,
     "globals": _globals,
+    "locals": _locals,
     "exit": _quit,
     "quit": _quit,
     "any": _quantifier(False),

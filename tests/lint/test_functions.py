@@ -512,3 +512,21 @@ def test_a_function_that_ends_without_return_gives_none(check: Check) -> None:
     else:
         torch.ones(1, device=2)  # DDP103
     """)
+
+
+@pytest.mark.parametrize("call", ["locals()", "vars()"])
+def test_the_variables_of_a_function_as_a_dictionary(check: Check, call: str) -> None:
+    check(f"""
+    def train(config):
+        torch.ones(1, device=config["device"])
+        torch.ones(1, device=config["own"])
+        config["device"] = "cpu"
+
+    def run(seed=1, device="cuda:0", own=None):  # DDP103
+        own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        config = {call}
+        train(config)
+
+    dist.init_process_group("nccl")
+    run()
+    """)
