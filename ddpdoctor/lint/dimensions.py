@@ -39,12 +39,15 @@ def made(facts: Mapping[str, Any], arguments: Arguments) -> int | None:
     if not isinstance(word, str):
         return word
     given = arguments.positional
+    if "size" in arguments.named:
+        given = (*given, arguments.named["size"])
     listed = next((each for each in given if isinstance(each, Sequence)), None)
     if word == "data":
         return _nested(given[0]) if given else None
     if listed is not None:
         return None if listed.open else len(listed.items)
-    return len(given) if word == "sizes" and len(given) > 1 and not arguments.open else None
+    one_by_one = word == "sizes" and (len(given) > 1 or isinstance(next(iter(given), None), Const))
+    return len(given) if one_by_one and not arguments.open else None
 
 
 def _nested(data: Value) -> int | None:
@@ -78,10 +81,30 @@ def indexed(before: int | None, indices: Iterable[Value]) -> tuple[int | None, b
 _SAME = frozenset(
     {"float", "double", "half", "bfloat16", "int", "long", "bool", "clone", "detach", "contiguous"}
     | {"abs", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu", "neg", "clamp", "t"}
-    | {"transpose", "masked_fill", "where", "flip", "roll", "cumsum", "softmax", "log_softmax"}
-    | {"triu", "tril", "sort", "split", "chunk", "to", "type", "triu_", "tril_", "cat"}
+    | {"transpose", "masked_fill", "where", "flip", "roll", "cumsum", "cumprod", "softmax"}
+    | {
+        "log_softmax",
+        "triu",
+        "tril",
+        "sort",
+        "split",
+        "chunk",
+        "to",
+        "type",
+        "triu_",
+        "tril_",
+        "cat",
+    }
 )
 _SIZED = frozenset({"view", "reshape", "expand", "repeat", "permute", "new_zeros", "new_ones"})
+_PRODUCTS = frozenset({"matmul", "mm", "bmm", "mv", "dot", "vdot"})
+_REDUCTIONS = frozenset(
+    {"sum", "mean", "prod", "max", "min", "amax", "amin", "norm", "std", "var", "any", "all"}
+    | {"median", "argmax", "argmin", "nansum", "nanmean", "logsumexp", "count_nonzero", "quantile"}
+    | {"vector_norm", "matrix_norm", "det", "logdet", "trace"}
+)
+_NUMBER_FIRST = frozenset({"norm", "vector_norm", "matrix_norm", "quantile"})
+_LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
 
 
 def computed(name: str, tensors: list[Object], rest: Arguments) -> int | None:
@@ -91,10 +114,47 @@ def computed(name: str, tensors: list[Object], rest: Arguments) -> int | None:
         return most(tensors)
     if name in _SIZED:
         return made({"dimensions": "sizes"}, rest)
+    if name in _PRODUCTS:
+        return product(tensors)
     before = dimensions(tensors[0])
-    if name == "unsqueeze" and before is not None:
+    if before is None:
+        return None
+    if name == "unsqueeze":
         return before + 1
+    if name == "select" or (name == "squeeze" and before == 1):
+        return before - 1
+    if name in _REDUCTIONS and len(tensors) == 1 and "keepdim" not in rest.named:
+        over = _reduced(name, rest)
+        return max(before - (len(over.items) if isinstance(over, Sequence) else 1), 0)
     return None
+
+
+def product(tensors: list[Object]) -> int | None:
+    """Those of `a @ b`: of two vectors it is a number."""
+    counts = [dimensions(each) for each in tensors]
+    known = [each for each in counts if each is not None]
+    if len(counts) != 2 or len(known) != 2:
+        return None
+    return max(known) if min(known) > 1 else max(known) - 1
+
+
+def reduces_all(name: str, rest: Arguments) -> bool:
+    """Whether a reduction leaves no dimension, so that its result may meet any device."""
+    if name.endswith(_LOSSES):
+        return "reduction" not in rest.named
+    return (
+        name in _REDUCTIONS
+        and _reduced(name, rest) is None
+        and not rest.open
+        and "keepdim" not in rest.named
+    )
+
+
+def _reduced(name: str, rest: Arguments) -> Value | None:
+    """The dimensions over which a reduction goes, None where over all."""
+    over = rest.get(int(name in _NUMBER_FIRST), "dim", "axis")
+    is_none = isinstance(over, Const) and (over.value is None or isinstance(over.value, bool))
+    return None if is_none else over
 
 
 def gains(name: str, rest: Arguments) -> bool:

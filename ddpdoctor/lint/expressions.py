@@ -271,7 +271,7 @@ def _binary(run: Run, node: cst.BinaryOperation) -> Value:
 
 def binary(run: Run, kind: type[cst.CSTNode], left: Value, right: Value, place: Place) -> Value:
     """The value of `left OP right`, seeing tensors that meet on the way."""
-    combined = combine(run, left, right, place)
+    combined = combine(run, left, right, place, product=kind is cst.MatrixMultiply)
     if combined is not None:
         return combined
     return operators.binary(kind, left, right, run.path, place)

@@ -40,7 +40,7 @@ def computed(
     lead = _decisive(run, shaped or tensors)
     attributes = {name: lead.attributes[name] for name in _MARKS if name in lead.attributes}
     attributes |= {"#device": device_of(run, lead), "#kind": Const("tensor")}
-    if scalar or not shaped:
+    if scalar or not shaped or count == 0:
         attributes["#scalar"] = Const(True)
     elif count is not None:
         attributes["#dimensions"] = Const(count)
@@ -56,9 +56,11 @@ def _decisive(run: Run, tensors: list[Object]) -> Object:
     return tensors[0]
 
 
-def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
-    """The result of `left + right`, `left < right` ..., None where neither is known to be a
-    tensor."""
+def combine(
+    run: Run, left: Value, right: Value, place: Place, *, product: bool = False
+) -> Value | None:
+    """The result of `left + right`, `left < right` ..., None where neither is known to be a tensor.
+    product: of `left @ right`."""
     left, right = resolve(left, run.path), resolve(right, run.path)
     if not any(_may_be_tensor(run, each) for each in (left, right)):
         return None
@@ -66,7 +68,7 @@ def combine(run: Run, left: Value, right: Value, place: Place) -> Value | None:
     return map_value(
         left,
         run.path,
-        lambda a: map_value(right, run.path, lambda b: _of_two(run, a, b, place)),
+        lambda a: map_value(right, run.path, lambda b: _of_two(run, a, b, place, product)),
     )
 
 
@@ -74,7 +76,7 @@ def _may_be_tensor(run: Run, value: Value) -> bool:
     return any(kind_of(leaf) == "tensor" for leaf, _ in leaves(value, run.path))
 
 
-def _of_two(run: Run, left: Value, right: Value, place: Place) -> Value:
+def _of_two(run: Run, left: Value, right: Value, place: Place, product: bool) -> Value:
     tensors = _tensors((left, right))
     others = [each for each in (left, right) if kind_of(each) != "tensor"]
     if not tensors or any(isinstance(each, (Sequence, Text, Dict)) for each in others):
@@ -82,7 +84,8 @@ def _of_two(run: Run, left: Value, right: Value, place: Place) -> Value:
     if others and not isinstance(others[0], (Const, Index)):
         # A number, an array or another tensor, which may be on a GPU.
         return Unknown() if "#scalar" in tensors[0].attributes else computed(run, tensors, place)
-    return computed(run, tensors, place, count=dimensions.most(tensors))
+    count = dimensions.product(tensors) if product else dimensions.most(tensors)
+    return computed(run, tensors, place, count=count)
 
 
 def unary(run: Run, value: Value, place: Place) -> Value:
@@ -180,7 +183,7 @@ def _result(run: Run, name: str, tensors: list[Object], rest: Arguments, place: 
     if dimensions.gains(name, rest) and "#scalar" in tensors[0].attributes:
         attributes = {k: v for k, v in tensors[0].attributes.items() if k != "#scalar"}
         tensors = [Object(TENSOR, attributes, place)]
-    scalar = reduces_all(name, rest)
+    scalar = dimensions.reduces_all(name, rest)
     count = dimensions.computed(name, tensors, rest)
     result = computed(run, tensors, place, count=count, scalar=scalar)
     if name in _PAIRS and not scalar and len(tensors) == 1:
@@ -218,18 +221,3 @@ _PAIRS = frozenset({"topk", "sort", "max", "min", "median", "mode", "kthvalue", 
 
 # These take a tensor from any device: they copy it, or look at its shape only.
 _SHAPE_ONLY = ("copy_", "expand_as", "view_as", "reshape_as", "resize_as_", "type_as", "set_")
-
-_REDUCTIONS = frozenset(
-    {"sum", "mean", "prod", "max", "min", "amax", "amin", "norm", "std", "var", "any", "all"}
-    | {"median", "argmax", "argmin", "nansum", "nanmean", "logsumexp", "count_nonzero"}
-)
-
-
-def reduces_all(name: str, rest: Arguments) -> bool:
-    """Whether a reduction leaves no dimension, so that its result may meet any device."""
-    return (
-        name in _REDUCTIONS
-        and not rest.positional
-        and not rest.open
-        and not rest.named.keys() & {"dim", "axis", "keepdim"}
-    )
