@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ddpdoctor.lint.values import MISSING, Value, either
+from ddpdoctor.lint.values import MISSING, Const, Value, either
 
 Cell = dict[Any, Any]
 Writes = dict[tuple[int, Any], tuple[Cell, Any, Any]]  # (id of cell, key) -> cell, key, value
@@ -60,18 +60,32 @@ class Heap:
         """Makes the state in which the condition decides between two sets of writes."""
         for place in yes.keys() | no.keys():
             cell, name, _ = yes.get(place) or no[place]
+            if name == "#any":
+                continue  # it is joined with the items
             old = cell.get(name, MISSING)
             on_yes = yes[place][2] if place in yes else old
             on_no = no[place][2] if place in no else old
             self._set(cell, name, join_raw(key, default, on_yes, on_no))
-            if isinstance(on_yes, tuple) and isinstance(on_no, tuple) and len(on_yes) != len(on_no):
-                self._set(cell, "open", True)  # a list that is longer on one side
+            if isinstance(on_yes, tuple) and isinstance(on_no, tuple):
+                if len(on_yes) != len(on_no):  # a list that is longer on one side
+                    self._set(cell, "open", True)
+                sides = _holds_any(yes, cell, on_yes), _holds_any(no, cell, on_no)
+                holds_any = either(key, default, *sides)
+                if "#any" in cell or not isinstance(holds_any, Const):
+                    self._set(cell, "#any", holds_any)
 
     def _set(self, cell: Cell, key: Any, value: Any) -> None:
         if value is MISSING:
             self.delete(cell, key)
         else:
             self.write(cell, key, value)
+
+
+def _holds_any(writes: Writes, cell: Cell, items: tuple[Value, ...]) -> Value:
+    """Whether a list has items on one side of a branch."""
+    written = writes.get((id(cell), "#any"))
+    known = cell.get("#any") if written is None else written[2]
+    return known if isinstance(known, Value) and known is not MISSING else Const(bool(items))
 
 
 def join_raw(key: Hashable, default: bool | None, yes: Any, no: Any) -> Any:

@@ -122,6 +122,8 @@ def _extend(run: Run, receiver: Sequence, arguments: Arguments, place: Place) ->
 def _add(run: Run, receiver: Sequence, items: tuple[Value, ...]) -> None:
     items = (*receiver.items, *items)
     run.heap.write(receiver.cell, "items", items[:_MOST_ITEMS])
+    if "#any" in receiver.cell and items:
+        run.heap.write(receiver.cell, "#any", Const(True))
     if len(items) > _MOST_ITEMS or receiver.uid < run.loop:  # each round adds its own
         run.heap.write(receiver.cell, "open", True)
 

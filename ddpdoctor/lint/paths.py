@@ -73,6 +73,8 @@ def truth(value: Value, path: Path) -> bool | Test:
     if isinstance(value, Text):
         return True
     if isinstance(value, Sequence):
+        if "#any" in value.cell:
+            return truth(value.cell["#any"], path)
         return bool(value.items) or (value.open and Test(("items", value.uid), None))
     if isinstance(value, Dict):
         return bool(value.entries) or value.open

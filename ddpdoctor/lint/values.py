@@ -318,8 +318,9 @@ class Dict(Value):
 
 
 class Sequence(Value):
-    """A list, tuple or set. cell: holds the items under "items", and under "open" whether there
-    may be more. given: the command-line option that it is the default of."""
+    """A list, tuple or set. cell: holds the items under "items", under "open" whether there may be
+    more, and under "#any", where a branch decides it, whether there are any. given: the option of
+    the command line that it is the default of."""
 
     __slots__ = ("cell", "given", "kind", "uid")
 

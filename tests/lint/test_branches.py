@@ -683,3 +683,44 @@ def test_two_versions_of_a_library_exclude_each_other(check: Check) -> None:
     if torch.__version__ == "1.9.0":
         torch.ones(2).to(device)
     """)
+
+
+def test_a_list_that_is_filled_on_some_paths_may_be_empty(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    problems, sure = [], []
+    for name in ["a", "b"]:
+        if os.path.exists(name):
+            problems.append(name)
+    if problems:
+        torch.ones(1, device=1)  # DDP103
+        raise ValueError(problems)
+    torch.ones(1, device=2)  # DDP103
+    if os.path.exists("c"):
+        sure.append(1)
+    sure.append(2)
+    if not sure:
+        torch.ones(1, device=3)
+    """)
+
+
+def test_whether_a_list_has_items_goes_with_the_condition_that_fills_it(check: Check) -> None:
+    check(
+        FLAG
+        + """
+gpus = []
+if args.distributed:
+    dist.init_process_group("nccl")
+    gpus.append(local_rank)
+if not gpus:
+    torch.ones(1, device=0)
+if gpus:
+    torch.ones(1, device=1)  # DDP103
+if args.other:
+    gpus.append(1)
+else:
+    gpus.append(2)
+if not gpus:
+    torch.ones(1, device=2)
+"""
+    )
