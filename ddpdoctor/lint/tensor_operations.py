@@ -151,6 +151,8 @@ def call_function(run: Run, name: str, arguments: Arguments, place: Place) -> Va
     last = name.rpartition(".")[2]
     if last == "is_tensor" and tensors:
         return Const(True)
+    if last == "is_tensor" and given and isinstance(given[0], (Const, Index, Text)):
+        return Const(False)
     if tensors and not run.apis.mixes_devices(name):
         first = next((each for each in tensors if is_cuda(device_of(run, each))), tensors[0])
         for other in tensors:

@@ -269,3 +269,15 @@ def test_a_tensor_is_no_list_and_no_other_builtin(check: Check) -> None:
     Loss()(torch.ones(1, device=device))
     moved({"a": torch.ones(1), "b": torch.ones(1)})
     """)
+
+
+@pytest.mark.parametrize("asks", ["torch.is_tensor({0})", "isinstance({0}, torch.Tensor)"])
+def test_a_number_is_no_tensor(check: Check, asks: str) -> None:
+    check(f"""
+    dist.init_process_group("nccl")
+    def as_type(a, b):
+        return a.to(b) if {asks.format("a")} and {asks.format("b")} else a
+    count = 0
+    for batch in unknown():
+        count = as_type(count, 1) + 1
+    """)
