@@ -6,7 +6,7 @@ from __future__ import annotations
 from ddpdoctor.lint.attributes import class_attribute
 from ddpdoctor.lint.calls import call
 from ddpdoctor.lint.devices import as_device
-from ddpdoctor.lint.paths import map_value, resolve
+from ddpdoctor.lint.paths import leaves, map_value, resolve
 from ddpdoctor.lint.run import Run
 from ddpdoctor.lint.tensors import (
     CPU,
@@ -200,25 +200,30 @@ def _move_module(run: Run, module: Object, device: Value, seen: set[int]) -> Non
         return
     seen.add(id(module))
     run.heap.write(module.attributes, "#device", device)
-    moves_more = isinstance(module.cls, Class) and class_attribute(module.cls, "_apply") is not None
     for name, value in list(module.attributes.items()):
-        if isinstance(name, str) and name.startswith("#") and name != "#children":
-            continue
-        value = resolve(value, run.path)
-        if kind_of(value) == "module" and isinstance(value, Object):
-            _move_module(run, value, device, seen)
-        elif isinstance(value, Object) and (is_state(value) or moves_more):
-            run.heap.write(value.attributes, "#device", device)
-        elif name == "#children" and isinstance(value, Sequence):
-            for child in value.items:
-                child = resolve(child, run.path)
-                if kind_of(child) == "module" and isinstance(child, Object):
-                    _move_module(run, child, device, seen)
-        elif isinstance(name, str) and not moves_more:
-            _note_held(run, module, name, value)  # what was appended to a list of its own
-        elif isinstance(value, (Dict, Sequence)):
-            for held in held_in(value):
-                run.heap.write(held.attributes, "#device", device)
+        if not isinstance(name, str) or not name.startswith("#") or name == "#children":
+            for part, _ in leaves(value, run.path):
+                _move_part(run, module, name, part, device, seen)
+
+
+def _move_part(
+    run: Run, module: Object, name: object, part: Value, device: Value, seen: set[int]
+) -> None:
+    moves_more = isinstance(module.cls, Class) and class_attribute(module.cls, "_apply") is not None
+    if kind_of(part) == "module" and isinstance(part, Object):
+        _move_module(run, part, device, seen)
+    elif isinstance(part, Object) and (is_state(part) or moves_more):
+        run.heap.write(part.attributes, "#device", device)
+    elif name == "#children" and isinstance(part, Sequence):
+        for child in part.items:
+            child = resolve(child, run.path)
+            if kind_of(child) == "module" and isinstance(child, Object):
+                _move_module(run, child, device, seen)
+    elif isinstance(name, str) and not moves_more:
+        _note_held(run, module, name, part)  # what was appended to a list of its own
+    elif isinstance(part, (Dict, Sequence)):
+        for held in held_in(part):
+            run.heap.write(held.attributes, "#device", device)
 
 
 def _note_held(

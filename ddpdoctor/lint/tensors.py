@@ -5,6 +5,7 @@ from __future__ import annotations
 from ddpdoctor.lint.devices import is_cpu
 from ddpdoctor.lint.paths import leaves, map_value, resolve
 from ddpdoctor.lint.run import Run
+from ddpdoctor.lint.trace import Event
 from ddpdoctor.lint.values import (
     MISSING,
     Const,
@@ -84,10 +85,11 @@ def is_stateless(value: Value) -> bool:
     return isinstance(value, Object) and "#stateless" in value.attributes
 
 
-def made_at(value: object) -> Place | None:
-    """Where a tensor was made that names no device, or what it was computed from."""
-    made = value.attributes.get("#made") if isinstance(value, Object) else None
-    return made.origin if isinstance(made, Const) else None
+def making(value: object) -> Event | None:
+    """The "make" event of a tensor, or of what it was computed from, in a method of a module."""
+    mark = value.attributes.get("#made") if isinstance(value, Object) else None
+    event = mark.value if isinstance(mark, Const) else None
+    return event if isinstance(event, Event) and event.detail["method"] is not None else None
 
 
 def member_of(value: Value) -> Value | None:

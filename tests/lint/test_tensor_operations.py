@@ -274,6 +274,28 @@ def test_lists_that_the_module_moves_itself(check: Check) -> None:
     check(_module("return x + self.listed[0]").rstrip() + "\n" + moves + RUN)
 
 
+def test_a_buffer_that_depends_moves_with_its_module(check: Check) -> None:
+    check(
+        """
+class Net(nn.Module):
+    def __init__(self, shift):
+        super().__init__()
+        self.norm = nn.LayerNorm(4) if shift else None
+        self.register_buffer("mask", self.make_mask() if shift else None)
+
+    def make_mask(self):
+        return torch.ones(4, 4)
+
+    def forward(self, x):
+        if self.mask is not None:
+            return self.norm(x) + x * self.mask
+        return x + self.make_mask().to(x.device)
+
+"""
+        + RUN.replace("Net()", "Net(unknown())")
+    )
+
+
 def test_virtual_gpus_say_the_same() -> None:
     """One process for all: switching virtual GPUs on takes a second."""
     import torch

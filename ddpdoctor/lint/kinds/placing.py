@@ -24,6 +24,7 @@ from ddpdoctor.lint.tensors import (
     new_tensor,
     settled,
 )
+from ddpdoctor.lint.trace import Event
 from ddpdoctor.lint.values import (
     Arguments,
     Class,
@@ -134,6 +135,7 @@ def create(call: Call) -> Value:
     run, facts = call.run, call.api.facts
     given, like = call.given("device"), call.argument("like")
     device: Value
+    made: Event | None = None
     if facts.get("on") == "cuda":
         device = Device("cuda", None, call.place)
     elif facts.get("on") == "unknown":
@@ -148,7 +150,7 @@ def create(call: Call) -> Value:
     else:
         device = default_device(run)
         if isinstance(device, Device) and device.kind == "cpu":
-            call.record(
+            made = call.record(
                 "make",
                 device=device,
                 input=device_of_input(run),
@@ -156,7 +158,7 @@ def create(call: Call) -> Value:
                 method=_method(run),
             )
     note_creation(run, call.name, device, given, call.arguments, call.place)
-    marks = {"made": Const(call.name, call.place)}
+    marks = {"made": Const(made, call.place)}
     count = dimensions.made(facts, call.arguments)
     if count == 0 or (count is None and _may_be_number(call)):
         marks["scalar"] = Const(True)
@@ -266,9 +268,10 @@ def register(call: Call) -> Value:
     run = call.run
     name, value = call.argument("called"), call.argument("value")
     if isinstance(name, Const) and isinstance(call.receiver, Object) and value is not None:
-        if isinstance(value, Object):
-            run.heap.write(value.attributes, "#state", Const("buffer"))
-            run.heap.write(value.attributes, "#owner", call.receiver)
+        for leaf, _ in leaves(value, run.path):
+            if isinstance(leaf, Object):
+                run.heap.write(leaf.attributes, "#state", Const("buffer"))
+                run.heap.write(leaf.attributes, "#owner", call.receiver)
         run.heap.write(call.receiver.attributes, name.value, value)
     return Const(None)
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import device_of_input
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.tensors import made_at
+from ddpdoctor.lint.tensors import making
 from ddpdoctor.lint.trace import Trace
 from ddpdoctor.lint.values import Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
-    made = {event.place: event for event in trace.of("make") if event.detail["method"]}
     reported: set[Place] = set()
     for event in trace.of("meet"):
         if not trace.is_distributed(event, surely=False):
@@ -23,23 +22,23 @@ def check(trace: Trace) -> Iterator[Draft]:
             (event.detail["left"], event.device, event.detail["other"]),
             (event.detail["right"], event.detail["other"], event.device),
         ):
-            place = made_at(mine)
-            if place is None or place not in made or place in reported or _is_scalar(mine):
+            made = making(mine)
+            if made is None or made.place in reported or _is_scalar(mine):
                 continue
             if not is_cpu(mine_at) or not is_cuda(other_at):
                 continue
-            reported.add(place)
+            reported.add(made.place)
             yield Draft(
                 "DDP105",
-                place,
-                f"this tensor is made on the CPU in {made[place].detail['method']}, then meets "
+                made.place,
+                f"this tensor is made on the CPU in {made.detail['method']}, then meets "
                 "tensors on the GPU",
                 behaviour="the input is on the rank's GPU, this tensor is on the CPU",
                 symptom='"Expected all tensors to be on the same device, but found at least two '
                 'devices, cuda:0 and cpu!"',
                 repair="make it where the input is: device=x.device",
                 related=((event.place, "the two meet here"),),
-                fix=device_of_input(made[place]),
+                fix=device_of_input(made),
             )
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.placements import register_buffer
 from ddpdoctor.lint.rule import Draft
-from ddpdoctor.lint.tensors import made_at
+from ddpdoctor.lint.tensors import making
 from ddpdoctor.lint.trace import Event, Trace
 from ddpdoctor.lint.values import Const, Object, Place
 
 
 def check(trace: Trace) -> Iterator[Draft]:
     kept = {id(event.detail["value"]): event for event in trace.of("keep")}
-    made_in_methods = {event.place for event in trace.of("make") if event.detail["method"]}
     reported: set[Place] = set()
     for event in trace.of("meet"):
         if not trace.is_distributed(event, surely=False):
@@ -29,7 +28,7 @@ def check(trace: Trace) -> Iterator[Draft]:
                 continue
             if not (is_cpu(at) and is_cuda(other)) or _is_scalar(value):
                 continue
-            if made_at(value) in made_in_methods:
+            if making(value) is not None:
                 continue  # DDP105: a buffer would not help
             reported.add(keep.place)
             yield Draft(
