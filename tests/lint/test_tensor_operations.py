@@ -113,6 +113,7 @@ ALLOWED = [
     "x[torch.ones(4, 4).bool()]",
     "x[torch.arange(4), ids]",
     "x + torch.tensor(2.0)",
+    "x + torch.tensor(2.0).sqrt()",
     "torch.tensor(2.0) < x",
     "x + torch.ones(4)[0]",
     "x + torch.ones(4, 4)[0, 0]",
@@ -156,6 +157,11 @@ ALLOWED = [
     "x + torch.tensor(json.loads('2'))",
 ]
 REFUSED_STATEMENTS = [
+    """
+half = torch.tensor(0.5)
+weights = half * torch.ones(4)  # DDP105
+return x + weights
+    """,
     """
 self.made = torch.ones(4, 4)  # DDP105
 return x + self.made

@@ -281,3 +281,44 @@ def test_a_number_is_no_tensor(check: Check, asks: str) -> None:
     for batch in unknown():
         count = as_type(count, 1) + 1
     """)
+
+
+def test_the_rank_in_a_group_of_its_own_is_not_known(check: Check) -> None:
+    check("""
+    dist.init_process_group("nccl")
+    torch.ones(1, device=dist.get_rank(dist.new_group([0, 1])))
+    torch.ones(1, device=dist.get_rank(None))  # DDP203
+    """)
+
+
+def test_whether_the_group_is_open_is_known_where_it_was_opened(check: Check) -> None:
+    check("""
+    if dist.is_initialized():
+        torch.ones(1).to("cuda:0")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    if not dist.is_initialized():
+        torch.ones(1).to("cuda:0")
+    else:
+        torch.ones(1).to("cuda:1")  # DDP103
+    """)
+
+
+def test_a_mesh_of_devices_that_are_not_known(check: Check) -> None:
+    check("""
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_device_mesh(unknown(), (2, 2))
+    torch.ones(1).to("cuda:0")
+    """)
+
+
+@pytest.mark.parametrize(
+    "value", ["torch.as_tensor(json.load(unknown()))", "torch.tensor(2.0) * json.load(unknown())"]
+)
+def test_what_may_be_made_of_a_tensor_of_any_device(check: Check, value: str) -> None:
+    check(BOUND + f"dist.all_reduce({value})\n")
+
+
+@pytest.mark.parametrize("value", ["torch.as_tensor(2.0)", "torch.tensor(2.0) * 3"])
+def test_what_is_made_of_numbers_is_on_the_cpu(check: Check, value: str) -> None:
+    check(BOUND + f"dist.all_reduce({value})  # DDP402\n")
