@@ -149,7 +149,8 @@ def _by_name(run: Run, cls: Class, receiver: Object, name: str, place: Place) ->
 def of_class_table(run: Run, cls: str, name: str, place: Place) -> Value | None:
     facts = run.apis.classes.get(run.apis.canonical(cls), {})
     word = facts.get("attributes", {}).get(name)
-    if word in RANKS or name in facts.get("asks", ()):
+    asks = facts.get("asks")
+    if word in RANKS if asks is None else name in asks:
         run.record("asks", name, place, answer=word)
     return None if word is None else named_value(run, word)
 

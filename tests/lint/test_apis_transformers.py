@@ -18,14 +18,11 @@ def test_a_trainer_alone_is_no_sure_job(check):
 @pytest.mark.parametrize(
     "sign",
     [
-        "print(args.local_rank)",
-        "print(args.world_size)",
-        "with args.main_process_first():\n    pass",
-        "print(args.parallel_mode)",
+        "from accelerate import PartialState\nprint(PartialState().num_processes)",
+        "from accelerate import PartialState\nPartialState().wait_for_everyone()",
         "print(os.environ.get('LOCAL_RANK', -1))",
         "print(dist.get_rank())",
         "args = TrainingArguments('out', deepspeed='zero2.json')",
-        "print(Trainer(unknown(), args).is_world_process_zero())",
         "args = TrainingArguments('out', fsdp='full_shard auto_wrap')",
     ],
 )
@@ -44,6 +41,9 @@ Trainer(nn.Linear(2, 2).to("cuda:0"), args).train()  # DDP103: error
     "sign",
     [
         "print(args.device, args.n_gpu, args.should_save)",
+        "print(args.local_rank, args.world_size, args.parallel_mode)",
+        "with args.main_process_first():\n    pass",
+        "print(Trainer(unknown(), args).is_world_process_zero())",
         "args = TrainingArguments('out', ddp_find_unused_parameters=False, fsdp='')",
         "print(os.environ.get('CUDA_VISIBLE_DEVICES'))",
     ],
