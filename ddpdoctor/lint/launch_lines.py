@@ -42,7 +42,13 @@ _VARIABLE = re.compile(
 )
 _WORD = re.compile(r"(?:[^\s\"'`;|&]|\"[^\"]*\"|'[^']*')+")
 _CHANGE_FOLDER = re.compile(r"(?:^|[;&`\s])cd[ \t]+[\"']?([\w./-]+)")
-_VISIBLE = re.compile(r"(?:^|\s)CUDA_VISIBLE_DEVICES=[\"']?([^\s\"';]*)[\"']?[ \t]*(;|$)?")
+_VISIBLE = re.compile(r"(?:^|\s)CUDA_VISIBLE_DEVICES[= ][\"']?([^\s\"';&]*)")
+_EXPORTS = re.compile(r"[ \t]*(?:export|set|setenv)\b|.*CUDA_VISIBLE_DEVICES=\S*[ \t]*(?:;|$)")
+_JOB_OF_ONE_GPU = re.compile(
+    r"^#SBATCH.*\bgpus?(?:-per-\w+)?(?:[:=][a-z]\w*)?[:= \t]1\b|^#PBS.*\bngpus=1\b"
+    r"|\bnvidia\.com/gpu[\"']?:[ \t]*[\"']?1\b",
+    re.MULTILINE,
+)
 
 _UNKNOWN = "$"  # what a variable stands for whose value is not seen
 
@@ -59,13 +65,14 @@ class Files(Protocol):
 
 class Line(NamedTuple):
     """A line that starts a script by a launcher, as they are written. where: the folders in which
-    it may have been meant to run; one_visible: with a single GPU to be seen."""
+    it may have been meant to run; one_visible: with a single GPU to be seen, None if that is not
+    known."""
 
     launcher: str
     script: str
     options: dict[str, str]
     where: tuple[Path, ...]
-    one_visible: bool
+    one_visible: bool | None
 
     @property
     def passes_local_rank(self) -> bool:
@@ -135,12 +142,12 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
     if _HINT.search(data) is None:
         return ()
     text = data.decode("utf-8", "replace")
+    one_visible: bool | None = _JOB_OF_ONE_GPU.search(text) is not None
     if path.suffix != ".py":  # a comment there tells how to run it
         text = _COMMENT.sub("", text)
     text = _CONTINUED.sub(" ", text)
     values = _values(text)
     where = above = tuple(folders_around(path, root))
-    one_visible = False
     found: list[Line] = []
     for line in text.splitlines():
         changed = _CHANGE_FOLDER.search(line)
@@ -149,8 +156,8 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
             where = (*(folder for folder in inside if os.path.isdir(folder)), *above)
         line = _with_values(line, values)
         visible = _VISIBLE.search(line)
-        one = one_visible if visible is None else visible[1].isdigit()
-        if visible is not None and visible[2] is not None:  # for the lines below, too
+        one = one_visible if visible is None else _is_one(visible[1])
+        if visible is not None and _EXPORTS.match(line):  # for the lines below, too
             one_visible = one
         launcher = _LAUNCHER.search(line)
         command = launcher and _command(_WORD.findall(line[launcher.end() :]))
@@ -165,7 +172,19 @@ def _values(text: str) -> dict[str, str]:
     for name, value in _ASSIGNED.findall(text):
         if values.setdefault(name, value) != value:
             values[name] = _UNKNOWN
-    return {name: value.strip("()\"'\n ").replace("\n", " ") for name, value in values.items()}
+    values = {name: v.strip("()\"'\n ").replace("\n", " ") for name, v in values.items()}
+    return {name: _otherwise(name, value) for name, value in values.items()}
+
+
+def _otherwise(name: str, value: str) -> str:
+    """Of N=${N:-4} what N is where nobody sets it."""
+    default = _VARIABLE.fullmatch(value)
+    return default[2] if default and default[1] == name and default[2] else value
+
+
+def _is_one(mask: str) -> bool | None:
+    """Whether a mask leaves one GPU."""
+    return None if _UNKNOWN in mask else "," not in mask.strip(",")
 
 
 def _with_values(line: str, values: dict[str, str]) -> str:
@@ -182,7 +201,7 @@ def _with_values(line: str, values: dict[str, str]) -> str:
 
 def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
     """The script that a launcher gets, and the launcher's options; None for what is no command."""
-    words = [word.strip("\"'") for word in words]
+    words = [re.sub("[\"']", "", word) for word in words]
     options: dict[str, str] = {}
     module = False
     while words:
@@ -202,23 +221,31 @@ def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
 
 
 def _several(line: Line, files: Files) -> bool:
-    """Whether a line starts several ranks on a machine. Where it does not say how many, or only a
-    variable does, it starts one for each GPU that it sees."""
+    """Whether a line starts several ranks on a machine. Where it does not say how many, it starts
+    one for each GPU that it sees; torchrun does so for a count that is not seen."""
     options = line.options
     if "accelerate" in line.launcher:
         if "cpu" in options or "use_cpu" in options:
             return False
         count = options.get("num_processes")
+        if not count and "gpu_ids" in options:
+            return "," in options["gpu_ids"] or options["gpu_ids"] == "all"
         if not count and "config_file" in options:
             configured = _several_configured(options["config_file"], line.where, files)
-            return not line.one_visible if configured is None else configured
+            if configured is not None:
+                return configured
     elif line.launcher == "deepspeed":
         count = options.get("num_gpus")
-        if not count and ":" in options.get("include", ""):
-            return "," in options["include"] or "@" in options["include"]
+        hosts = options.get("include") or options.get("i")
+        if not count and hosts:
+            return any("," in host or ":" not in host for host in hosts.split("@"))
     else:
         count = options.get("nproc_per_node", "1")
-    return count != "1" if count and _UNKNOWN not in count else not line.one_visible
+        if _UNKNOWN in count:
+            return not line.one_visible
+    if count and _UNKNOWN not in count:
+        return count != options.get("num_machines", "1")  # accelerate counts those of all machines
+    return line.one_visible is False
 
 
 def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> bool | None:
@@ -226,9 +253,13 @@ def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> boo
     for folder in where:
         data = files.data_file(folder / name)
         if data is not None:
-            count = re.search(rb"^num_processes:[ \t]*(\d+)", data, re.MULTILINE)
+            count, machines = (
+                re.search(rb"^num_%b:[ \t]*(\d+)" % what, data, re.MULTILINE)
+                for what in (b"processes", b"machines")
+            )
             alone = re.search(rb"^(?:distributed_type:[ \t]*['\"]?NO|use_cpu: *true)", data, re.M)
-            return alone is None and (count is None or count[1] != b"1")
+            each = machines[1] if machines else b"1"
+            return alone is None and (count is None or count[1] != each)
     return None
 
 
