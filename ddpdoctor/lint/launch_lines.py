@@ -18,8 +18,12 @@ _MOST_FILES = 200  # of one folder
 
 _SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".bat", ".mk")
 _NAMES = ("makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml")
+_MANIFEST = re.compile(r".*(?:job|pytorch|k8s|kube|train).*\.ya?ml")
 _README = "readme"  # other texts may be notes on how one could run any program
-_SCRIPT_FOLDERS = ("scripts", "script", "shell", "slurm", "jobs", "launch", "recipes")
+_SCRIPT_FOLDERS = (
+    *("scripts", "script", "shell", "slurm", "jobs", "launch", "recipes"),
+    *("k8s", "kubernetes", "kubeflow", "manifests", "v1"),
+)
 _DEPTH = 2  # of folders below these
 
 _LAUNCHER = re.compile(
@@ -122,7 +126,8 @@ def _names(folder: Path) -> list[str]:
 
 def _may_launch(path: Path) -> bool:
     name = path.name.lower()
-    if not (name.endswith(_SUFFIXES) or name in _NAMES or name.startswith(_README)):
+    known = name.endswith(_SUFFIXES) or name in _NAMES or name.startswith(_README)
+    if not (known or _MANIFEST.fullmatch(name)):
         return False
     try:
         return os.stat(path).st_size <= MOST_BYTES

@@ -1,7 +1,7 @@
 """Lines beside a program that give each of its ranks one GPU to see, so that cuda:0 is its own.
 
-Job files do so (srun --gpus-per-task=1), and wrappers around the program, which name to CUDA the
-GPU of the rank that they start.
+Job files do so (srun --gpus-per-task=1), wrappers around the program, which name to CUDA the GPU of
+the rank that they start, and the manifests of Kubernetes jobs whose pods have one GPU.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _OF_TASK = re.compile(r"--gpus-per-task[= \t]+1\b|--virtual[-_]local[-_]rank\b")
 _NOT_A_RANK_EACH = re.compile(r"--gpu-bind=none\b|(?:--ntasks|(?<![\w-])-n)[= \t]*1\b")
 _MASK = r"\b(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES=[\"']?\$\{?(?:%s)\b"
 _RUNS_ITS_ARGUMENTS = ("$@", "$*")
+_RANKS_ARE_PODS = re.compile(r"\bkind[\"']?: *[\"']?(?:PyTorchJob|MPIJob|TrainJob)\b")
+_GPUS_OF_POD = re.compile(r"\b(?:nvidia|amd)\.com/gpu[\"']?: *[\"']?(\w+)")
+_SCRIPT = re.compile(r"([\w-]+\.py)\b")
 
 
 def see_one_gpu_each(script: Path, root: Path, files: Files, local_ranks: Iterable[str]) -> bool:
@@ -26,7 +29,8 @@ def see_one_gpu_each(script: Path, root: Path, files: Files, local_ranks: Iterab
     for folder in folders_around(script, root):
         for name in files.launch_files(folder):
             data = files.data_file(folder / name)
-            if data is not None and _isolates(data.decode("utf-8", "replace"), script, mask):
+            text = "" if data is None else data.decode("utf-8", "replace")
+            if _isolates(text, script, mask) or _has_pods_of_one_gpu(text, script):
                 return True
     return False
 
@@ -38,6 +42,15 @@ def _isolates(text: str, script: Path, mask: re.Pattern[str]) -> bool:
         return not any(map(_NOT_A_RANK_EACH.search, lines))
     wraps = starts or any(word in text for word in _RUNS_ITS_ARGUMENTS)
     return wraps and any(map(mask.search, lines))
+
+
+def _has_pods_of_one_gpu(text: str, script: Path) -> bool:
+    lines = list(_effective(text))
+    if not any(map(_RANKS_ARE_PODS.search, lines)):
+        return False
+    scripts = {name for line in lines for name in _SCRIPT.findall(line)}
+    gpus = {count for line in lines for count in _GPUS_OF_POD.findall(line)}
+    return gpus == {"1"} and (not scripts or script.name in scripts)  # or the image names it
 
 
 def _effective(text: str) -> Iterator[str]:

@@ -166,6 +166,7 @@ def test_a_configuration_of_accelerate_decides(check: Check, settings: str, prog
         ("scripts/run.sh", "torchrun --nproc_per_node 4 train.py\n"),
         ("scripts/v1/run.sh", "torchrun --nproc_per_node 4 train.py\n"),
         ("scripts/run.sh", "cd $(dirname $0)/..\ntorchrun --nproc_per_node 4 train.py\n"),
+        ("k8s/job.yaml", "  command: torchrun --nproc_per_node 4 train.py\n"),
     ],
 )
 def test_where_command_lines_stand(check: Check, name: str, text: str) -> None:

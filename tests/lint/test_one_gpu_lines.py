@@ -66,3 +66,47 @@ def test_processes_that_the_program_starts_share_what_it_sees(check: Check) -> N
         """,
         {"run.sh": "srun --gpus-per-task=1 python train.py\n"},
     )
+
+
+MANIFEST = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Master: &replica
+      template:
+        spec:
+          containers:
+            - image: train:latest
+              command: {command}
+              resources:
+                limits:
+                  nvidia.com/gpu: {gpus}
+    Worker:
+      replicas: 3
+"""
+
+
+@pytest.mark.parametrize("command", ['["python", "/opt/train.py"]', '["--backend", "nccl"]'])
+@pytest.mark.parametrize("gpus", ["1", '"1"'])
+@pytest.mark.parametrize("file", ["pytorch_job.yaml", "k8s/train.yml", "v1/nccl-job.yaml"])
+@pytest.mark.parametrize("entry", ["train.py", "src/train.py"])
+def test_a_pod_that_has_one_gpu(
+    check: Check, entry: str, file: str, gpus: str, command: str
+) -> None:
+    check(ALONE, {file: MANIFEST.format(command=command, gpus=gpus)}, entry=entry)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        MANIFEST.format(command='["python", "train.py"]', gpus="4"),
+        MANIFEST.format(command='["python", "other.py"]', gpus="1"),
+        MANIFEST.format(command='["python", "train.py"]', gpus="1").replace("PyTorchJob", "Pod"),
+        MANIFEST.format(command='["python", "train.py"]', gpus="1").replace("nvidia", "# nvidia"),
+        MANIFEST.format(command='["python", "train.py"]', gpus="1")
+        + MANIFEST.format(command='["python", "train.py"]', gpus="8"),
+    ],
+)
+def test_pods_that_do_not_show_it(check: Check, manifest: str) -> None:
+    check(TOGETHER, {"job.yaml": manifest})
