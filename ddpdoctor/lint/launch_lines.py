@@ -54,6 +54,7 @@ _JOB_OF_ONE_GPU = re.compile(
     re.MULTILINE,
 )
 
+_LONGEST = 4000  # line in which variables are followed
 _UNKNOWN = "$"  # what a variable stands for whose value is not seen
 
 
@@ -81,7 +82,7 @@ class Line(NamedTuple):
     @property
     def passes_local_rank(self) -> bool:
         """Whether the launcher gives each rank a --local_rank argument; torchrun never does."""
-        if self.launcher.endswith(".launch"):
+        if self.launcher.endswith("distributed.launch"):
             return "use_env" not in self.options
         return self.launcher == "deepspeed"
 
@@ -152,13 +153,11 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
         text = _COMMENT.sub("", text)
     text = _CONTINUED.sub(" ", text)
     values = _values(text)
-    where = above = tuple(folders_around(path, root))
+    above = tuple(folders_around(path, root))
+    changed = None
     found: list[Line] = []
     for line in text.splitlines():
-        changed = _CHANGE_FOLDER.search(line)
-        if changed is not None:
-            inside = (folder / changed[1] for folder in above)
-            where = (*(folder for folder in inside if os.path.isdir(folder)), *above)
+        changed = _CHANGE_FOLDER.search(line) or changed
         line = _with_values(line, values)
         visible = _VISIBLE.search(line)
         one = one_visible if visible is None else _is_one(visible[1])
@@ -167,6 +166,8 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
         launcher = _LAUNCHER.search(line)
         command = launcher and _command(_WORD.findall(line[launcher.end() :]))
         if launcher and command:
+            inside = [folder / changed[1] for folder in above] if changed else []
+            where = (*filter(os.path.isdir, inside), *above)
             found.append(Line(launcher[1], *command, where, one))
     return tuple(found)
 
@@ -178,7 +179,7 @@ def _values(text: str) -> dict[str, str]:
         if values.setdefault(name, value) != value:
             values[name] = _UNKNOWN
     values = {name: v.strip("()\"'\n ").replace("\n", " ") for name, v in values.items()}
-    return {name: _otherwise(name, value) for name, value in values.items()}
+    return {name: _otherwise(name, v) for name, v in values.items() if len(v) < _LONGEST}
 
 
 def _otherwise(name: str, value: str) -> str:
@@ -198,7 +199,7 @@ def _with_values(line: str, values: dict[str, str]) -> str:
         return values.get(name) or found[2] or _UNKNOWN
 
     for _ in range(4):  # variables that are made from others
-        if "$" not in line:
+        if "$" not in line or len(line) > _LONGEST:
             break
         line = _VARIABLE.sub(value, line)
     return line

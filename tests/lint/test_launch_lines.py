@@ -235,3 +235,7 @@ def test_auto_is_wrong_where_a_line_starts_several(check: Check) -> None:
         """,
         {"run.sh": "torchrun --nproc_per_node 4 train.py"},
     )
+
+
+def test_a_script_of_variables_without_end(check: Check) -> None:
+    check(ONE, {"run.sh": f"A={'$A' * 1000}\nB={'$B$A' * 500}\ntorchrun $A $B train.py\n"})
