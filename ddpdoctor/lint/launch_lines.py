@@ -25,6 +25,7 @@ _SCRIPT_FOLDERS = (
     *("k8s", "kubernetes", "kubeflow", "manifests", "v1"),
 )
 _DEPTH = 2  # of folders below these
+_DEEPEST = 30  # path of a script, in folders
 
 _LAUNCHER = re.compile(
     r"(?<![\w.-])(torchrun|deepspeed|accelerate(?:-|[ \t]+)launch"
@@ -277,7 +278,7 @@ def _may_name(written: str, script: Path) -> bool:
 def _is(script: Path, line: Line, root: Path) -> bool:
     """Whether a line means a script, in one of the folders in which it may run."""
     written = line.script
-    parts = [part for part in written.split("/") if part not in ("", ".")]
+    parts = [part for part in written.split("/") if part not in ("", ".")][-_DEEPEST:]
     unknown = [index for index, part in enumerate(parts) if _UNKNOWN in part]
     known = parts[unknown[-1] + 1 :] if unknown else parts
     # What leads a whole path is another machine's: the longest end that there is here counts.
