@@ -198,7 +198,9 @@ def shows_all(value: Value) -> bool:
     if not isinstance(value, Class) or value.metaclass is not None:
         return False
     return all(
-        isinstance(base, Class) or (isinstance(base, Name) and base.name == "builtins.object")
+        not base.open
+        if isinstance(base, Class)
+        else isinstance(base, Name) and base.name == "builtins.object"
         for base in value.ancestors()
     )
 

@@ -295,6 +295,8 @@ def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
     if receiver is not None and value is not None and isinstance(name, Const):
         word, held = str(name.value), value
         split(run, receiver, lambda each: set_attribute(run, each, word, held, place))
+    elif isinstance(receiver, Class):
+        receiver.open = True
     return Const(None)
 
 

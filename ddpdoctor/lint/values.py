@@ -386,9 +386,10 @@ class Function(Value):
 
 
 class Class(Value):
-    """A class of the program. bases: Class, Name or Unknown; namespace: its own attributes."""
+    """A class of the program. bases: Class, Name or Unknown; namespace: its own attributes; open:
+    it was given others, under names that are not known."""
 
-    __slots__ = ("bases", "dataclass", "fields", "metaclass", "module", "name", "namespace")
+    __slots__ = ("bases", "dataclass", "fields", "metaclass", "module", "name", "namespace", "open")
 
     def __init__(
         self,
@@ -404,6 +405,7 @@ class Class(Value):
         self.module = module
         self.fields: tuple[str, ...] = ()
         self.dataclass = False
+        self.open = False
         self.metaclass: Class | None = None  # one of the program
         self.origin = origin
 

@@ -528,3 +528,17 @@ def test_what_a_class_inherits_from_elsewhere_may_be_there(check: Check) -> None
     if hasattr(Config(configured()), "card"):
         torch.ones(1, device=torch.device("cuda", 1))  # DDP103
     """)
+
+
+def test_a_class_may_be_given_attributes_under_any_name(check: Check) -> None:
+    check("""
+    class Config:
+        pass
+
+    for name, value in json.load(open("config.json")).items():
+        setattr(Config, name, value)
+    if hasattr(Config, "bound"):
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device=getattr(Config, "device", "cuda:0"))
+    """)
