@@ -300,6 +300,15 @@ def _setattr(run: Run, arguments: Arguments, place: Place) -> Value:
     return Const(None)
 
 
+def _exec(run: Run, arguments: Arguments, place: Place) -> Value:
+    """The code is not seen; it may write any name into the dictionary that it is given."""
+    for given in arguments.positional[1:]:
+        names = resolve(given, run.path)
+        if isinstance(names, Dict):
+            run.heap.write(names.cell, "open", True)
+    return Const(None)
+
+
 def _hasattr(run: Run, arguments: Arguments, place: Place) -> Value:
     receiver, name = arguments.get(0), arguments.get(1)
     if isinstance(name, Const) and isinstance(receiver, Class):
@@ -433,6 +442,7 @@ _BUILTINS: dict[str, Callable[[Run, Arguments, Place], Value]] = {
     "max": _extreme(False),
     "getattr": get_by_name,
     "eval": eval_name,
+    "exec": _exec,
     "setattr": _setattr,
     "object.__setattr__": _setattr,
     "hasattr": _hasattr,

@@ -530,3 +530,14 @@ def test_the_variables_of_a_function_as_a_dictionary(check: Check, call: str) ->
     dist.init_process_group("nccl")
     run()
     """)
+
+
+def test_what_exec_writes_into_a_dictionary_is_not_known(check: Check) -> None:
+    check("""
+    settings = {}
+    exec(open("settings.py").read(), settings)
+    if "single" not in settings:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl")
+    torch.ones(1, device=settings.get("device", "cuda:0"))
+    """)
