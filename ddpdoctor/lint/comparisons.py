@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ddpdoctor.lint.devices import is_cpu, is_cuda
 from ddpdoctor.lint.gpu_counts import asks_for_one_gpu
 from ddpdoctor.lint.paths import Path, compare_constants, map_value, truth
 from ddpdoctor.lint.values import (
@@ -19,6 +20,7 @@ from ddpdoctor.lint.values import (
     Role,
     Sequence,
     Text,
+    TypeOf,
     Unknown,
     Value,
 )
@@ -79,6 +81,11 @@ def _compare(operator: str, left: Value, right: Value) -> Value:
                 default = _compare(operator, left.default, right)
             key = (operator, left.key, right.value)
             return Unknown(key, default=default, given=left.given)
+    if isinstance(left, TypeOf) and isinstance(right, TypeOf) and operator == "==":
+        devices = (left.device, right.device)
+        return (
+            Const(False) if any(map(is_cpu, devices)) and any(map(is_cuda, devices)) else Unknown()
+        )
     if left is right and operator in ("==", "is", "<=", ">="):
         return Const(True)
     return Unknown()

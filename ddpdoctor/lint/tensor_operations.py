@@ -153,7 +153,9 @@ def call_function(run: Run, name: str, arguments: Arguments, place: Place) -> Va
         return Const(True)
     if last == "is_tensor" and given and isinstance(given[0], (Const, Index, Text)):
         return Const(False)
-    if tensors and not run.apis.mixes_devices(name):
+    if run.apis.mixes_devices(name):
+        return Unknown()
+    if tensors:
         first = next((each for each in tensors if is_cuda(device_of(run, each))), tensors[0])
         for other in tensors:
             if other is not first:

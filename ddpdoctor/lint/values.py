@@ -194,6 +194,16 @@ class Part(Unknown):
         self.load = load
 
 
+class TypeOf(Unknown):
+    """What x.type() gives: the name of a type that tells whether x is on a GPU, at `device`."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Value) -> None:
+        super().__init__()
+        self.device = device
+
+
 def loop_number(end: Role | None = None) -> Unknown:
     """One of the numbers from 0 up to a count of that role, or to one that is not known."""
     return Unknown((_LOOP, next(_fresh) if end is None else end))

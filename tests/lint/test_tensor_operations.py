@@ -228,6 +228,17 @@ if torch.isnan(x).any():
     raise ValueError
 return x
     """,
+    """
+if self.kept.type() != x.data.type():
+    self.kept = self.kept.type_as(x.data)
+return x + self.kept
+    """,
+    """
+padded = nn.utils.rnn.pack_padded_sequence(x[None], torch.tensor([4]), batch_first=True)
+out, lengths = nn.utils.rnn.pad_packed_sequence(padded, batch_first=True)
+mask = torch.arange(4)[None] < lengths[:, None]
+return out * mask[..., None].to(out.device)
+    """,
 ]
 KEPT = [
     "x + self.kept",

@@ -39,6 +39,7 @@ from ddpdoctor.lint.values import (
     Place,
     Role,
     Sequence,
+    TypeOf,
     Unknown,
     Value,
 )
@@ -89,11 +90,11 @@ def as_type(call: Call) -> Value:
     run, given = call.run, call.argument("type")
     receiver = call.receiver if call.receiver is not None else Unknown()
     if given is None:
-        return _TypeOf(device_of(run, receiver))
+        return map_value(device_of(run, receiver), run.path, TypeOf)
     types = [leaf for leaf, _ in leaves(given, run.path)]
     if all(is_dtype(leaf) and not _is_tensor_type(leaf) for leaf in types):
         return receiver
-    to_gpu = all(_is_of_gpu(run, leaf) for leaf in types)
+    to_gpu = all(map(_is_of_gpu, types))
 
     def moved_to(device: Value) -> Value:
         if is_cpu(device):
@@ -104,19 +105,9 @@ def as_type(call: Call) -> Value:
     return _put(call, receiver, target, given)
 
 
-class _TypeOf(Unknown):
-    """What x.type() gives: the name of a type that tells whether x is on a GPU, at `device`."""
-
-    __slots__ = ("device",)
-
-    def __init__(self, device: Value) -> None:
-        super().__init__()
-        self.device = device
-
-
-def _is_of_gpu(run: Run, value: Value) -> bool:
-    if isinstance(value, _TypeOf):
-        return all(is_cuda(leaf) for leaf, _ in leaves(value.device, run.path))
+def _is_of_gpu(value: Value) -> bool:
+    if isinstance(value, TypeOf):
+        return is_cuda(value.device)
     return _is_tensor_type(value) and ".cuda." in _type_name(value)
 
 
