@@ -233,12 +233,6 @@ if self.kept.type() != x.data.type():
     self.kept = self.kept.type_as(x.data)
 return x + self.kept
     """,
-    """
-padded = nn.utils.rnn.pack_padded_sequence(x[None], torch.tensor([4]), batch_first=True)
-out, lengths = nn.utils.rnn.pad_packed_sequence(padded, batch_first=True)
-mask = torch.arange(4)[None] < lengths[:, None]
-return out * mask[..., None].to(out.device)
-    """,
 ]
 KEPT = [
     "x + self.kept",
@@ -311,6 +305,18 @@ class Net(nn.Module):
 """
         + RUN.replace("Net()", "Net(unknown())")
     )
+
+
+def test_the_lengths_of_a_packed_sequence_are_on_the_cpu(check: Check) -> None:
+    body = """
+    state = x.new_zeros(1, 4, 4), x.new_zeros(1, 4, 4)
+    packed = nn.utils.rnn.pack_padded_sequence(x[None], torch.tensor([4]))
+    out, _ = nn.LSTM(4, 4).cuda()(packed, state)
+    out, lengths = nn.utils.rnn.pad_packed_sequence(out)
+    mask = torch.arange(4)[None] < lengths[:, None]
+    return out * mask[..., None].to(x.device)
+    """
+    check(_module(body) + RUN)
 
 
 def test_virtual_gpus_say_the_same() -> None:
