@@ -13,10 +13,18 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ddpdoctor.lint.launched_ranks import (
+    UNSEEN,
+    is_for_lines_below,
+    mask_of_job,
+    mask_of_line,
+    starts_several,
+)
+
 MOST_BYTES = 256 << 10
 _MOST_FILES = 200  # of one folder
 
-_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".bat", ".mk")
+_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".pbs", ".job", ".mk")
 _NAMES = ("makefile", "gnumakefile", "justfile", "taskfile.yml", "taskfile.yaml")
 _MANIFEST = re.compile(r".*(?:job|pytorch|k8s|kube|train).*\.ya?ml")
 _README = "readme"  # other texts may be notes on how one could run any program
@@ -47,16 +55,7 @@ _VARIABLE = re.compile(
 )
 _WORD = re.compile(r"(?:[^\s\"'`;|&]|\"[^\"]*\"|'[^']*')+")
 _CHANGE_FOLDER = re.compile(r"(?:^|[;&`\s])cd[ \t]+[\"']?([\w./-]+)")
-_VISIBLE = re.compile(r"(?:^|\s)CUDA_VISIBLE_DEVICES[= ][\"']?([^\s\"';&]*)")
-_EXPORTS = re.compile(r"[ \t]*(?:export|set|setenv)\b|.*CUDA_VISIBLE_DEVICES=\S*[ \t]*(?:;|$)")
-_JOB_OF_ONE_GPU = re.compile(
-    r"^#SBATCH.*\bgpus?(?:-per-\w+)?(?:[:=][a-z]\w*)?[:= \t]1\b|^#PBS.*\bngpus=1\b"
-    r"|\bnvidia\.com/gpu[\"']?:[ \t]*[\"']?1\b",
-    re.MULTILINE,
-)
-
 _LONGEST = 4000  # line in which variables are followed
-_UNKNOWN = "$"  # what a variable stands for whose value is not seen
 
 
 class Files(Protocol):
@@ -71,14 +70,13 @@ class Files(Protocol):
 
 class Line(NamedTuple):
     """A line that starts a script by a launcher, as they are written. where: the folders in which
-    it may have been meant to run; one_visible: with a single GPU to be seen, None if that is not
-    known."""
+    it may have been meant to run; mask: the GPUs that it sees, None for all."""
 
     launcher: str
     script: str
     options: dict[str, str]
     where: tuple[Path, ...]
-    one_visible: bool | None
+    mask: str | None
 
     @property
     def passes_local_rank(self) -> bool:
@@ -102,7 +100,8 @@ def launches(script: Path, own: bytes, root: Path, files: Files) -> Iterator[Lin
         for line in files.launch_lines(folder / name, root)
     )
     for line in chain(launch_lines(script, own, root), beside):
-        if _may_name(line.script, script) and _is(script, line, root) and _several(line, files):
+        means_it = _may_name(line.script, script) and _is(script, line, root)
+        if means_it and starts_several(line, files):
             yield line
 
 
@@ -149,7 +148,7 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
     if _HINT.search(data) is None:
         return ()
     text = data.decode("utf-8", "replace")
-    one_visible: bool | None = _JOB_OF_ONE_GPU.search(text) is not None
+    mask = mask_of_job(text)
     if path.suffix != ".py":  # a comment there tells how to run it
         text = _COMMENT.sub("", text)
     text = _CONTINUED.sub(" ", text)
@@ -160,16 +159,16 @@ def launch_lines(path: Path, data: bytes, root: Path) -> tuple[Line, ...]:
     for line in text.splitlines():
         changed = _CHANGE_FOLDER.search(line) or changed
         line = _with_values(line, values)
-        visible = _VISIBLE.search(line)
-        one = one_visible if visible is None else _is_one(visible[1])
-        if visible is not None and _EXPORTS.match(line):  # for the lines below, too
-            one_visible = one
         launcher = _LAUNCHER.search(line)
+        before = line[: launcher.start()] if launcher else line
+        own = mask_of_line(before)
+        if own is not None and is_for_lines_below(before):
+            mask = own
         command = launcher and _command(_WORD.findall(line[launcher.end() :]))
         if launcher and command:
             inside = [folder / changed[1] for folder in above] if changed else []
             where = (*filter(os.path.isdir, inside), *above)
-            found.append(Line(launcher[1], *command, where, one))
+            found.append(Line(launcher[1], *command, where, mask if own is None else own))
     return tuple(found)
 
 
@@ -178,7 +177,7 @@ def _values(text: str) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in _ASSIGNED.findall(text):
         if values.setdefault(name, value) != value:
-            values[name] = _UNKNOWN
+            values[name] = UNSEEN
     values = {name: v.strip("()\"'\n ").replace("\n", " ") for name, v in values.items()}
     return {name: _otherwise(name, v) for name, v in values.items() if len(v) < _LONGEST}
 
@@ -189,15 +188,10 @@ def _otherwise(name: str, value: str) -> str:
     return default[2] if default and default[1] == name and default[2] else value
 
 
-def _is_one(mask: str) -> bool | None:
-    """Whether a mask leaves one GPU."""
-    return None if _UNKNOWN in mask else "," not in mask.strip(",")
-
-
 def _with_values(line: str, values: dict[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[3] or found[4]
-        return values.get(name) or found[2] or _UNKNOWN
+        return values.get(name) or found[2] or UNSEEN
 
     for _ in range(4):  # variables that are made from others
         if "$" not in line or len(line) > _LONGEST:
@@ -227,49 +221,6 @@ def _command(words: list[str]) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-def _several(line: Line, files: Files) -> bool:
-    """Whether a line starts several ranks on a machine. Where it does not say how many, it starts
-    one for each GPU that it sees; torchrun does so for a count that is not seen."""
-    options = line.options
-    if "accelerate" in line.launcher:
-        if "cpu" in options or "use_cpu" in options:
-            return False
-        count = options.get("num_processes")
-        if not count and "gpu_ids" in options:
-            return "," in options["gpu_ids"] or options["gpu_ids"] == "all"
-        if not count and "config_file" in options:
-            configured = _several_configured(options["config_file"], line.where, files)
-            if configured is not None:
-                return configured
-    elif line.launcher == "deepspeed":
-        count = options.get("num_gpus")
-        hosts = options.get("include") or options.get("i")
-        if not count and hosts:
-            return any("," in host or ":" not in host for host in hosts.split("@"))
-    else:
-        count = options.get("nproc_per_node", "1")
-        if _UNKNOWN in count:
-            return not line.one_visible
-    if count and _UNKNOWN not in count:
-        return count != options.get("num_machines", "1")  # accelerate counts those of all machines
-    return line.one_visible is False
-
-
-def _several_configured(name: str, where: tuple[Path, ...], files: Files) -> bool | None:
-    """What a configuration of accelerate says."""
-    for folder in where:
-        data = files.data_file(folder / name)
-        if data is not None:
-            count, machines = (
-                re.search(rb"^num_%b:[ \t]*(\d+)" % what, data, re.MULTILINE)
-                for what in (b"processes", b"machines")
-            )
-            alone = re.search(rb"^(?:distributed_type:[ \t]*['\"]?NO|use_cpu: *true)", data, re.M)
-            each = machines[1] if machines else b"1"
-            return alone is None and (count is None or count[1] != each)
-    return None
-
-
 def _may_name(written: str, script: Path) -> bool:
     last = written.rpartition("/")[2]
     return last == script.name or last.removesuffix(".py") == script.parent.name
@@ -279,7 +230,7 @@ def _is(script: Path, line: Line, root: Path) -> bool:
     """Whether a line means a script, in one of the folders in which it may run."""
     written = line.script
     parts = [part for part in written.split("/") if part not in ("", ".")][-_DEEPEST:]
-    unknown = [index for index, part in enumerate(parts) if _UNKNOWN in part]
+    unknown = [index for index, part in enumerate(parts) if UNSEEN in part]
     known = parts[unknown[-1] + 1 :] if unknown else parts
     # What leads a whole path is another machine's: the longest end that there is here counts.
     ends = len(known) if unknown or written[:1] == "/" else 1
