@@ -120,9 +120,14 @@ def _extend(run: Run, receiver: Sequence, arguments: Arguments, place: Place) ->
 
 
 def _add(run: Run, receiver: Sequence, items: tuple[Value, ...]) -> None:
-    items = (*receiver.items, *items)
+    _hold(run, receiver, (*receiver.items, *items))
+
+
+def _hold(run: Run, receiver: Sequence, items: tuple[Value, ...]) -> None:
+    """Writes what a list holds that was added to."""
+    is_longer = len(items) > len(receiver.items)
     run.heap.write(receiver.cell, "items", items[:_MOST_ITEMS])
-    if "#any" in receiver.cell and items:
+    if "#any" in receiver.cell and is_longer:
         run.heap.write(receiver.cell, "#any", Const(True))
     if len(items) > _MOST_ITEMS or receiver.uid < run.loop:  # each round adds its own
         run.heap.write(receiver.cell, "open", True)
@@ -133,7 +138,7 @@ def _insert(run: Run, receiver: Sequence, arguments: Arguments, place: Place) ->
     where = arguments.get(0)
     if isinstance(where, Const) and isinstance(where.value, int):
         items.insert(where.value, arguments.get(1) or Unknown())
-        run.heap.write(receiver.cell, "items", tuple(items))
+        _hold(run, receiver, tuple(items))
     return Const(None)
 
 

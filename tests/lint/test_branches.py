@@ -688,7 +688,7 @@ def test_two_versions_of_a_library_exclude_each_other(check: Check) -> None:
 def test_a_list_that_is_filled_on_some_paths_may_be_empty(check: Check) -> None:
     check("""
     dist.init_process_group("nccl")
-    problems, sure = [], []
+    problems, sure, last = [], [], []
     for name in ["a", "b"]:
         if os.path.exists(name):
             problems.append(name)
@@ -701,6 +701,11 @@ def test_a_list_that_is_filled_on_some_paths_may_be_empty(check: Check) -> None:
     sure.append(2)
     if not sure:
         torch.ones(1, device=3)
+    if os.path.exists("d"):
+        last.append(1)
+    last.insert(0, 2)
+    if not last:
+        torch.ones(1, device=4)
     """)
 
 
