@@ -83,7 +83,7 @@ class Line(NamedTuple):
         """Whether the launcher gives each rank a --local_rank argument; torchrun never does."""
         if self.launcher.endswith("distributed.launch"):
             return "use_env" not in self.options
-        return self.launcher == "deepspeed"
+        return self.launcher == "deepspeed" and "no_local_rank" not in self.options
 
 
 def launches(script: Path, own: bytes, root: Path, files: Files) -> Iterator[Line]:

@@ -116,6 +116,8 @@ LAUNCH = "python -m torch.distributed.launch --nproc_per_node 4 train.py\n"
         (LAUNCH, ""),
         ("deepspeed train.py\n", ""),
         (LAUNCH.replace("train.py", "--use_env train.py"), "  # DDP204: warning"),
+        ("deepspeed --no_local_rank train.py\n", "  # DDP204: warning"),
+        ("python -m accelerate.commands.launch train.py\n", "  # DDP204: warning"),
         ("torchrun --nproc_per_node 4 train.py\n", "  # DDP204: warning"),
         (LAUNCH + "torchrun --nproc_per_node 4 train.py\n", "  # DDP204: warning"),
         ("python train.py\n", "  # DDP204: warning"),
