@@ -82,19 +82,8 @@ _SAME = frozenset(
     {"float", "double", "half", "bfloat16", "int", "long", "bool", "clone", "detach", "contiguous"}
     | {"abs", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "relu", "neg", "clamp", "t"}
     | {"transpose", "masked_fill", "where", "flip", "roll", "cumsum", "cumprod", "softmax"}
-    | {
-        "log_softmax",
-        "triu",
-        "tril",
-        "sort",
-        "split",
-        "chunk",
-        "to",
-        "type",
-        "triu_",
-        "tril_",
-        "cat",
-    }
+    | {"log_softmax", "triu", "triu_", "tril", "tril_", "sort", "split", "chunk", "cat"}
+    | {"to", "type"}
 )
 _SIZED = frozenset({"view", "reshape", "expand", "repeat", "permute", "new_zeros", "new_ones"})
 _PRODUCTS = frozenset({"matmul", "mm", "bmm", "mv", "dot", "vdot"})

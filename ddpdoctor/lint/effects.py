@@ -52,7 +52,7 @@ def call_library(run: Run, name: str, arguments: Arguments, place: Place) -> Val
     owner, _, last = name.rpartition(".")
     method = run.apis.methods.get(last)
     if method is not None and arguments.positional and owner.rpartition(".")[2][:1].isupper():
-        rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+        rest = arguments.after_first()
         return call_method(run, arguments.positional[0], last, rest, place)  # Tensor.cuda(x)
     if (last[:1].isupper() or run.apis.builds(name)) and run.apis.kind(name) == "module":
         device = arguments.named.get("device")

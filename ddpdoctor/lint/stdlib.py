@@ -89,7 +89,7 @@ def _enter_for_good(run: Run, arguments: Arguments, place: Place) -> Value:
 def _partial(run: Run, arguments: Arguments, place: Place) -> Value:
     if not arguments.positional:
         return Unknown()
-    rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+    rest = arguments.after_first()
     return Partial(arguments.positional[0], rest, place)
 
 
@@ -98,7 +98,7 @@ def _method_caller(run: Run, arguments: Arguments, place: Place) -> Value:
     name = arguments.get(0)
     if not isinstance(name, Const):
         return Unknown()
-    rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+    rest = arguments.after_first()
 
     def invoke(given: Arguments, where: Place) -> Value:
         receiver = resolve(given.get(0) or Unknown(), run.path)

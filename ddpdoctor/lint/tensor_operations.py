@@ -164,7 +164,7 @@ def call_function(run: Run, name: str, arguments: Arguments, place: Place) -> Va
         tensors = [held for value in given for held in held_in(value) if _was_moved(held)]
     if not tensors or last in _FACTS or last.startswith("is_"):
         return Unknown()
-    rest = Arguments(arguments.positional[1:], arguments.named, arguments.open)
+    rest = arguments.after_first()
     return _result(run, last, tensors, rest, place)
 
 

@@ -8,9 +8,10 @@ they hold, and those are only written through `Heap.write`.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -117,15 +118,9 @@ class Index(Value):
 
     def at(self, origin: Place) -> Index:
         """The same integer, written elsewhere."""
-        return Index(
-            self.role,
-            origin,
-            exact=self.exact,
-            argument=self.argument,
-            counted=self.counted,
-            guessed=self.guessed,
-            choices=self.choices,
-        )
+        elsewhere = copy.copy(self)
+        elsewhere.origin = origin
+        return elsewhere
 
     def __repr__(self) -> str:
         return f"Index({self.role.name})"
@@ -518,6 +513,10 @@ class Arguments:
     def not_seen(self) -> Unknown:
         """What a parameter may be given by what could not be followed."""
         return Unknown() if self.loaded is None else Part(self.loaded)
+
+    def after_first(self) -> Arguments:
+        """All but the first positional one."""
+        return replace(self, positional=self.positional[1:])
 
     def get(self, position: int | None, *names: str) -> Value | None:
         """The argument by any of its names, or by position; None where it is not given."""
